@@ -1,0 +1,64 @@
+/** Owns what the HTTP API may ask of the agent besides reading the store. Implemented in the composition root. */
+import type { DriverFingerprint } from '../drivers/driver.js';
+import type { Job } from '../jobspec/types.js';
+import type { TaskUsage } from '../stats/usage.js';
+
+/** What a registration or a stop did. */
+export interface JobChange {
+  readonly jobId: string;
+  readonly version: number;
+  /** Id of the evaluation that carried it out; stand-alone, it is complete when the call returns. */
+  readonly evalId: string;
+  /** Store index after the change. */
+  readonly index: number;
+  /** Feed index at which the job itself was last changed (Nomad's JobModifyIndex, for `check_index`). */
+  readonly jobModifyIndex: number;
+  /** True when the job was already exactly so and nothing was done. */
+  readonly unchanged: boolean;
+}
+
+/** Facts about this host that do not change while the agent runs. */
+export interface NodeFacts {
+  readonly nodeId: string;
+  readonly name: string;
+  readonly version: string;
+  readonly bootId: string;
+  readonly dataDir: string;
+  readonly startedAtMs: number;
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly drivers: Readonly<Record<string, DriverFingerprint>>;
+  readonly cpuMhzTotal: number;
+  readonly memoryMibTotal: number;
+}
+
+/** All ids are full ids: the API resolves prefixes by the store. */
+export interface AgentOperations {
+  /**
+   * Registers a job: creates it, makes a new version, or does nothing when it is the same.
+   * @param options.checkIndex refuse unless the job's jobModifyIndex is this (0 = the job must not exist)
+   * @throws AgentError conflict, job_invalid, store_unavailable
+   */
+  registerJob(job: Job, options: { readonly checkIndex?: number }): Promise<JobChange>;
+  /** Stops a job's allocs; with `purge` the job is forgotten once they have ended. @throws AgentError not_found */
+  stopJob(
+    jobId: string,
+    options: { readonly purge: boolean; readonly noShutdownDelay: boolean },
+  ): Promise<JobChange>;
+  /** Stops one alloc; its place is filled again by a new one. @throws AgentError not_found */
+  stopAlloc(
+    allocId: string,
+    options: { readonly noShutdownDelay: boolean },
+  ): Promise<{ readonly evalId: string; readonly index: number }>;
+  /** Restarts one task, or the running ones, of an alloc. @throws AgentError not_running, not_found */
+  restartAlloc(allocId: string, options: { readonly task: string | undefined }): Promise<void>;
+  /** Signals one task, or all running ones. @throws AgentError not_running, not_found, signal_unknown */
+  signalAlloc(
+    allocId: string,
+    options: { readonly task: string | undefined; readonly signal: string },
+  ): Promise<void>;
+  /** Usage of each running task of an alloc, by task name. */
+  allocUsage(allocId: string): Promise<Readonly<Record<string, TaskUsage>>>;
+  node(): NodeFacts;
+  /** Agent troubles an operator must know of, worst first: disk refuses writes, quarantined rows, … Empty = well. */
+  warnings(): readonly string[];
+}

@@ -1,0 +1,89 @@
+/**
+ * Owns the model of a job after parsing and defaults. Everything is readonly, camelCase, and has its unit in its
+ * name; wire and file keys (snake_case, CamelCase) are renamed once, at the edge.
+ */
+
+export const JOB_TYPES = ['service', 'batch', 'system', 'sysbatch'] as const;
+export type JobType = (typeof JOB_TYPES)[number];
+
+/** What a user registers. */
+export interface Job {
+  readonly id: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly region: string;
+  readonly datacenters: readonly string[];
+  readonly type: JobType;
+  readonly priority: number;
+  readonly meta: Readonly<Record<string, string>>;
+  readonly groups: readonly TaskGroup[];
+}
+
+/** Tasks that are placed together: one allocation each time. */
+export interface TaskGroup {
+  readonly name: string;
+  /** How many allocations of this group there shall be. */
+  readonly count: number;
+  readonly meta: Readonly<Record<string, string>>;
+  readonly tasks: readonly Task[];
+}
+
+/** One workload of a group, after defaults: nothing optional is left to be decided at run time. */
+export interface Task {
+  readonly name: string;
+  readonly driver: string;
+  /** The driver's own block, checked by the driver's schema; values as written, not yet interpolated. */
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly env: Readonly<Record<string, string>>;
+  /** User name or numeric id; undefined = the driver's default. */
+  readonly user: string | undefined;
+  readonly meta: Readonly<Record<string, string>>;
+  readonly resources: Resources;
+  readonly restart: RestartPolicy;
+  /** Grace between the kill signal and SIGKILL; the agent caps it by its `max_kill_timeout` when it is used. */
+  readonly killTimeoutMs: number;
+  /** Signal name, undefined = the driver's default (SIGINT for executor drivers, as in Nomad). */
+  readonly killSignal: string | undefined;
+  /** Wait between deciding to stop and the kill signal. */
+  readonly shutdownDelayMs: number;
+  readonly logs: LogConfig;
+  /** What happens to processes that outlive their task's leader. */
+  readonly leftovers: 'kill' | 'keep';
+}
+
+export interface Resources {
+  /** MHz, as Nomad counts: a relative share when CPU is short. */
+  readonly cpuMhz: number;
+  /** Hard quota in percent of one core (150 = one and a half cores); undefined = none. */
+  readonly cpuPercent: number | undefined;
+  /** Memory in MiB; the hard limit when `memoryMaxMib` is undefined. */
+  readonly memoryMib: number;
+  /** Hard limit in MiB above `memoryMib`; -1 = no hard limit; undefined = `memoryMib` is the limit. */
+  readonly memoryMaxMib: number | undefined;
+  /** Most processes and threads; undefined = no limit. */
+  readonly pids: number | undefined;
+}
+
+export interface RestartPolicy {
+  /** Restarts allowed within `intervalMs`. */
+  readonly attempts: number;
+  readonly intervalMs: number;
+  readonly delayMs: number;
+  /** When the attempts are used up: `fail` the task, or `delay` until the interval ends. */
+  readonly mode: 'fail' | 'delay';
+  /** Growth of the delay with each restart in the window; 1 = constant. */
+  readonly factor: number;
+  /** Upper bound of a grown delay; undefined = none. */
+  readonly maxDelayMs: number | undefined;
+  /** Up to this fraction of the delay is added at random. */
+  readonly jitter: number;
+  /** A run that lasted this long clears the count of restarts; undefined = only the interval does. */
+  readonly resetAfterMs: number | undefined;
+}
+
+export interface LogConfig {
+  /** Files kept per stream. */
+  readonly maxFiles: number;
+  readonly maxFileSizeMib: number;
+  readonly disabled: boolean;
+}

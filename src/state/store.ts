@@ -1,0 +1,288 @@
+/**
+ * Owns the contract of the store: the persisted records and the one interface to them. Reads are synchronous and see
+ * what is committed, nothing else. Writes are lists of changes that become durable together or not at all; what the
+ * feed tells is made from them, in the same transaction, so nothing can be told that is not stored.
+ */
+import type { ProcessRef } from '../base/host.js';
+import type { ExitReport, ExitResult } from '../events/exit-result.js';
+import type { StampedTaskEvent } from '../events/task-event.js';
+import type { Job } from '../jobspec/types.js';
+
+/** A registered job. The current version is the highest one. */
+export interface JobRecord {
+  readonly id: string;
+  readonly version: number;
+  readonly spec: Job;
+  /** True after `stop`: no allocation shall run, the job is remembered. */
+  readonly stopped: boolean;
+  readonly submittedAtMs: number;
+}
+
+export type DesiredStatus = 'run' | 'stop';
+export type ClientStatus = 'pending' | 'running' | 'complete' | 'failed' | 'lost' | 'unknown';
+
+/** One placement of a group. */
+export interface AllocRecord {
+  readonly id: string;
+  readonly jobId: string;
+  readonly jobVersion: number;
+  readonly group: string;
+  /** Which of the group's `count` places this one fills. */
+  readonly index: number;
+  readonly desiredStatus: DesiredStatus;
+  /** Why it shall stop; '' while it shall run. */
+  readonly desiredDescription: string;
+  /** Skip `shutdown_delay` when stopping. */
+  readonly noShutdownDelay: boolean;
+  readonly clientStatus: ClientStatus;
+  readonly clientDescription: string;
+  readonly createdAtMs: number;
+  readonly modifiedAtMs: number;
+}
+
+export type TaskStateName = 'pending' | 'running' | 'dead';
+
+/** What the task is doing now, finer than its state. */
+export type TaskPhase =
+  | 'waiting'
+  | 'prestart'
+  | 'starting'
+  | 'running'
+  | 'stopping'
+  | 'unkillable'
+  | 'exited'
+  | 'backoff'
+  | 'dead'
+  | 'complete';
+
+/**
+ * A moment that must survive a restart of the agent. `monoMs` counts only within the boot `bootId`; after a reboot
+ * `wallMs` is the best there is.
+ */
+export interface Moment {
+  readonly wallMs: number;
+  readonly monoMs: number;
+  readonly bootId: string;
+}
+
+/** Restarts used within the policy's interval. */
+export interface RestartWindow {
+  readonly opened: Moment;
+  readonly used: number;
+}
+
+/** Everything about a task that must not be forgotten. Durable facts live here, never only in an event. */
+export interface TaskRecord {
+  readonly allocId: string;
+  readonly task: string;
+  readonly state: TaskStateName;
+  readonly phase: TaskPhase;
+  /** What the phase waits for, in words ("retry in 12s …" is derived by the reader from `nextStart`). */
+  readonly phaseDetail: string;
+  /** Sticky until an alloc restart. */
+  readonly failed: boolean;
+  readonly restarts: number;
+  readonly lastRestartAtMs: number | undefined;
+  readonly startedAtMs: number | undefined;
+  readonly finishedAtMs: number | undefined;
+  readonly restartWindow: RestartWindow | undefined;
+  /** When the next attempt is due, while phase is `backoff`. */
+  readonly nextStart: Moment | undefined;
+  readonly lastExit: ExitResult | undefined;
+  /** The attempt in hand; set with the intent, cleared in the transaction that stores its exit. */
+  readonly runId: string | undefined;
+  /** Attempts made so far: the attempt number of the newest run. */
+  readonly attempts: number;
+  /** Set once the task shall end, with the reason told to people. */
+  readonly killReason: string | undefined;
+  /** Sequence number of the newest event, and how many older ones the bound has dropped. */
+  readonly lastEventSeq: number;
+  readonly eventsDropped: number;
+  /** The last events (newest last), as Nomad shows them; the full history is `listTaskEvents`. */
+  readonly recentEvents: readonly StampedTaskEvent[];
+}
+
+/** What is needed to find a started workload again. */
+export interface RunHandle {
+  readonly executor: ProcessRef | undefined;
+  readonly workload: ProcessRef | undefined;
+  /** Anything else the driver wants back; plain JSON. */
+  readonly driverState: Readonly<Record<string, unknown>>;
+}
+
+/** One attempt to start a task: its intent, and later what came of it. */
+export interface RunRecord {
+  readonly runId: string;
+  readonly allocId: string;
+  readonly task: string;
+  /** Counts from 1 per task. */
+  readonly attempt: number;
+  readonly driver: string;
+  readonly bootId: string;
+  /** SHA-256 (hex) of what was to be run. */
+  readonly specHash: string;
+  readonly intendedAtMs: number;
+  readonly handle: RunHandle | undefined;
+  readonly startedAtMs: number | undefined;
+  /** How the run ended; undefined while it is open. */
+  readonly outcome: RunOutcome | undefined;
+}
+
+export type RunOutcome =
+  | { readonly kind: 'ended'; readonly report: ExitReport }
+  | { readonly kind: 'start_failed'; readonly error: string; readonly atMs: number }
+  | { readonly kind: 'never_started'; readonly detail: string; readonly atMs: number };
+
+/** State that a hook wants back. `done` hooks are not run again; `bootId` set = done only within that boot. */
+export interface HookRecord {
+  readonly allocId: string;
+  readonly task: string;
+  readonly hook: string;
+  readonly done: boolean;
+  readonly bootId: string | undefined;
+  readonly env: Readonly<Record<string, string>>;
+  readonly data: Readonly<Record<string, string>>;
+}
+
+/** One thing to write. */
+export type Change =
+  | { readonly kind: 'put_job'; readonly job: JobRecord }
+  /** Forgets the job with its versions; its allocs must be deleted in the same or an earlier commit. */
+  | { readonly kind: 'delete_job'; readonly jobId: string }
+  | { readonly kind: 'put_alloc'; readonly alloc: AllocRecord }
+  /** Forgets the alloc with its tasks, runs, events and hook state. */
+  | { readonly kind: 'delete_alloc'; readonly allocId: string }
+  | { readonly kind: 'put_task'; readonly task: TaskRecord }
+  | { readonly kind: 'put_run'; readonly run: RunRecord }
+  | {
+      readonly kind: 'add_task_event';
+      readonly allocId: string;
+      readonly task: string;
+      readonly event: StampedTaskEvent;
+    }
+  | { readonly kind: 'put_hook'; readonly hook: HookRecord }
+  | { readonly kind: 'put_host'; readonly key: string; readonly value: string };
+
+/** A record together with the feed indexes at which it was made and last changed. */
+export interface Indexed<T> {
+  readonly record: T;
+  readonly createIndex: number;
+  readonly modifyIndex: number;
+}
+
+/** A task event with its owner. */
+export interface TaskEventRow extends StampedTaskEvent {
+  readonly allocId: string;
+  readonly task: string;
+}
+
+/** What changed, as kept in the feed. Payloads are the records as they stood at that index. */
+export type FeedPayload =
+  | { readonly topic: 'Job'; readonly type: 'JobRegistered' | 'JobDeregistered'; readonly job: JobRecord }
+  | { readonly topic: 'Job'; readonly type: 'JobPurged'; readonly jobId: string }
+  | {
+      readonly topic: 'Allocation';
+      readonly type: 'AllocationUpdated';
+      readonly alloc: AllocRecord;
+      readonly tasks: readonly TaskRecord[];
+    }
+  | {
+      readonly topic: 'Allocation';
+      readonly type: 'AllocationPurged';
+      readonly allocId: string;
+      readonly jobId: string;
+    }
+  | {
+      readonly topic: 'TaskEvent';
+      readonly type: 'TaskEvent';
+      readonly event: TaskEventRow;
+      readonly jobId: string;
+    };
+
+/** One numbered message of the feed. */
+export interface FeedRow {
+  readonly index: number;
+  readonly atMs: number;
+  /** Job id, alloc id, or `<alloc>/<task>`. */
+  readonly key: string;
+  readonly payload: FeedPayload;
+}
+
+/** Smallest and largest index still held; `newest` is the store's current index, 0 when nothing was ever told. */
+export interface FeedBounds {
+  readonly oldest: number;
+  readonly newest: number;
+}
+
+/** What to do with changes that the disk does not take now. */
+export type WhenRefused =
+  /** The promise rejects and the changes are forgotten: for an intent, which must be durable before the act. */
+  | 'reject'
+  /** The changes stay queued, in order, and are written when the disk takes writes again: for facts. */
+  | 'keep';
+
+/**
+ * The only way to durable state. One writer: opening takes a lock.
+ *
+ * Commits are grouped: all changes handed in during one turn of the event loop (up to 10 ms for `urgent: false`)
+ * become one transaction, synchronous=FULL, in the order they were handed in.
+ */
+export interface StateStore {
+  /**
+   * Makes `changes` durable, together. Resolves after the transaction; the rows were given to `onCommitted` listeners
+   * by then. With `keep` it resolves to 'kept' when the disk refused and the changes wait in the queue.
+   * @param options.urgent false lets the store wait up to 10 ms for more (plain events); default true
+   * @throws AgentError store_unavailable (recoverable) with `reject`; internal for a change that can never be stored
+   */
+  commit(
+    changes: readonly Change[],
+    options?: { readonly whenRefused?: WhenRefused; readonly urgent?: boolean },
+  ): Promise<'stored' | 'kept'>;
+  /** Called after each commit with the rows it added, in index order. Must not throw. Disposing ends it. */
+  onCommitted(listener: (rows: readonly FeedRow[]) => void): Disposable;
+  /** Changes that wait for a disk that refuses writes: 0 = all is well. */
+  keptChanges(): number;
+
+  /** Store's current index: that of the newest feed row ever made. */
+  index(): number;
+  listJobs(): readonly Indexed<JobRecord>[];
+  getJob(id: string): Indexed<JobRecord> | undefined;
+  /** Newest first. */
+  listJobVersions(id: string): readonly Indexed<JobRecord>[];
+  getJobVersion(id: string, version: number): Indexed<JobRecord> | undefined;
+  /** Oldest first. */
+  listAllocs(filter?: { readonly jobId?: string }): readonly Indexed<AllocRecord>[];
+  getAlloc(id: string): Indexed<AllocRecord> | undefined;
+  /** In the order they were first put. */
+  listTasks(allocId: string): readonly TaskRecord[];
+  getTask(allocId: string, task: string): TaskRecord | undefined;
+  /** Oldest first. */
+  listRuns(allocId: string, task: string): readonly RunRecord[];
+  getRun(runId: string): RunRecord | undefined;
+  /** Oldest first. `afterSeq` needs `task`. */
+  listTaskEvents(filter: {
+    readonly allocId?: string;
+    readonly jobId?: string;
+    readonly task?: string;
+    readonly sinceMs?: number;
+    readonly afterSeq?: number;
+    /** The newest this many. */
+    readonly limit?: number;
+  }): readonly TaskEventRow[];
+  listHooks(allocId: string, task: string): readonly HookRecord[];
+  getHost(key: string): string | undefined;
+  feedBounds(): FeedBounds;
+  /** Rows after `index`, oldest first, at most `limit`. */
+  readFeed(afterIndex: number, limit: number): readonly FeedRow[];
+  /** Rows that could not be decoded and were moved aside at opening. */
+  listQuarantined(): readonly QuarantinedRow[];
+  /** Tries to write what is queued, then closes. Closing twice is allowed. */
+  close(): Promise<void>;
+}
+
+export interface QuarantinedRow {
+  readonly table: string;
+  readonly key: string;
+  readonly error: string;
+  readonly atMs: number;
+}
