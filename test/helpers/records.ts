@@ -67,6 +67,7 @@ export function taskRecord(over: Partial<TaskRecord> = {}): TaskRecord {
     runId: undefined,
     attempts: 0,
     killReason: undefined,
+    restartReason: undefined,
     lastEventSeq: 0,
     eventsDropped: 0,
     recentEvents: [],
@@ -109,7 +110,10 @@ export function stamped(seq: number, event: TaskEvent = { type: 'Received' }): S
 }
 
 export const putJob = (over?: Partial<JobRecord>): Change => ({ kind: 'put_job', job: jobRecord(over) });
-export const putAlloc = (over?: Partial<AllocRecord>): Change => ({ kind: 'put_alloc', alloc: allocRecord(over) });
+export const putAlloc = (over?: Partial<AllocRecord>): Change => ({
+  kind: 'put_alloc',
+  alloc: allocRecord(over),
+});
 export const putTask = (over?: Partial<TaskRecord>): Change => ({ kind: 'put_task', task: taskRecord(over) });
 export const putRun = (over?: Partial<RunRecord>): Change => ({ kind: 'put_run', run: runRecord(over) });
 export const putHook = (over?: Partial<HookRecord>): Change => ({ kind: 'put_hook', hook: hookRecord(over) });

@@ -42,7 +42,10 @@ describe('appendBounded', () => {
         }
         assert.equal(recent.length + dropped, events);
         assert.equal(recent.length, Math.min(events, capacity));
-        assert.deepEqual(seqs(recent), Array.from(recent, (_, n) => dropped + n + 1));
+        assert.deepEqual(
+          seqs(recent),
+          Array.from(recent, (_, n) => dropped + n + 1),
+        );
       }),
     );
   });
