@@ -95,6 +95,8 @@ export interface TaskRecord {
   readonly attempts: number;
   /** Set once the task shall end, with the reason told to people. */
   readonly killReason: string | undefined;
+  /** Set while a restart that somebody asked for is under way: the end that it causes is not held against the task. */
+  readonly restartReason: string | undefined;
   /** Sequence number of the newest event, and how many older ones the bound has dropped. */
   readonly lastEventSeq: number;
   readonly eventsDropped: number;
