@@ -1,10 +1,13 @@
-/** Owns the bound on the events that travel with a task's record. Pure. */
+/** Owns the short list of a task's newest events that its record carries. Pure. */
 import type { StampedTaskEvent } from './task-event.js';
 
-/** As many as Nomad shows of a task. */
+/** How many events Nomad shows of a task; tools written for it expect no more. */
 export const RECENT_EVENTS = 10;
 
-/** Appends `event`; the oldest beyond `capacity` are dropped and counted. */
+/**
+ * Appends an event and drops the oldest ones beyond `capacity`.
+ * @returns the new list, newest last, and how many events were dropped by this call
+ */
 export function appendBounded(
   recent: readonly StampedTaskEvent[],
   event: StampedTaskEvent,
