@@ -2,6 +2,7 @@
  * Owns the contract of the store: the persisted records and the one interface to them. Reads are synchronous and see
  * what is committed, nothing else. Writes are lists of changes that become durable together or not at all; what the
  * feed tells is made from them, in the same transaction, so nothing can be told that is not stored.
+ * Longer than a file should be: whoever uses the store reads this page and no other.
  */
 import type { ProcessRef } from '../base/host.js';
 import type { ExitReport, ExitResult } from '../events/exit-result.js';
@@ -146,8 +147,13 @@ export interface HookRecord {
   readonly data: Readonly<Record<string, string>>;
 }
 
-/** One thing to write. */
+/**
+ * One thing to write. A commit that breaks one of the rules below is stored in no part and rejects with `internal`:
+ * a task, run, event or hook needs its alloc to be stored; a job keeps its place while an alloc names it; job versions
+ * and event sequence numbers only grow; values are plain JSON (undefined is kept, NaN and functions are refused).
+ */
 export type Change =
+  /** The same version again replaces it; a lower one than stored is refused. */
   | { readonly kind: 'put_job'; readonly job: JobRecord }
   /** Forgets the job with its versions; its allocs must be deleted in the same or an earlier commit. */
   | { readonly kind: 'delete_job'; readonly jobId: string }
@@ -165,7 +171,10 @@ export type Change =
   | { readonly kind: 'put_hook'; readonly hook: HookRecord }
   | { readonly kind: 'put_host'; readonly key: string; readonly value: string };
 
-/** A record together with the feed indexes at which it was made and last changed. */
+/**
+ * A record together with the feed indexes at which it was made and last changed. An alloc changes with each of its
+ * tasks; a job's versions share the index at which the job was made.
+ */
 export interface Indexed<T> {
   readonly record: T;
   readonly createIndex: number;
@@ -201,7 +210,11 @@ export type FeedPayload =
       readonly jobId: string;
     };
 
-/** One numbered message of the feed. */
+/**
+ * One numbered message of the feed. Each commit makes them from its changes, in the order of the changes: one for each
+ * job put, event and purge, and one for each alloc of which the alloc or a task was put, at the place of its first
+ * change and as it stands after the commit. Runs, hooks and host values make none.
+ */
 export interface FeedRow {
   readonly index: number;
   readonly atMs: number;
@@ -210,7 +223,10 @@ export interface FeedRow {
   readonly payload: FeedPayload;
 }
 
-/** Smallest and largest index still held; `newest` is the store's current index, 0 when nothing was ever told. */
+/**
+ * Smallest and largest index still held; `newest` is the store's current index, 0 when nothing was ever told. When
+ * nothing is held `oldest` is `newest + 1`.
+ */
 export interface FeedBounds {
   readonly oldest: number;
   readonly newest: number;
@@ -222,6 +238,16 @@ export type WhenRefused =
   | 'reject'
   /** The changes stay queued, in order, and are written when the disk takes writes again: for facts. */
   | 'keep';
+
+/** A disk that refuses writes. Tasks are supervised all the same; what happens meanwhile waits in the queue. */
+export interface StoreTrouble {
+  readonly sinceMs: number;
+  /** The newest refusal, for people. */
+  readonly error: string;
+  readonly keptChanges: number;
+  /** Plain events that were dropped because the queue was full. */
+  readonly eventsDropped: number;
+}
 
 /**
  * The only way to durable state. One writer: opening takes a lock.
@@ -244,12 +270,17 @@ export interface StateStore {
   onCommitted(listener: (rows: readonly FeedRow[]) => void): Disposable;
   /** Changes that wait for a disk that refuses writes: 0 = all is well. */
   keptChanges(): number;
+  /** Says what is wrong with the disk; undefined = all is well. */
+  trouble(): StoreTrouble | undefined;
+  /** Id of this store, made with it and kept for ever: the node's id. */
+  hostId(): string;
 
   /** Store's current index: that of the newest feed row ever made. */
   index(): number;
+  /** By id. */
   listJobs(): readonly Indexed<JobRecord>[];
   getJob(id: string): Indexed<JobRecord> | undefined;
-  /** Newest first. */
+  /** Newest first. Old versions that no alloc runs are forgotten beyond a bound. */
   listJobVersions(id: string): readonly Indexed<JobRecord>[];
   getJobVersion(id: string, version: number): Indexed<JobRecord> | undefined;
   /** Oldest first. */
@@ -261,7 +292,7 @@ export interface StateStore {
   /** Oldest first. */
   listRuns(allocId: string, task: string): readonly RunRecord[];
   getRun(runId: string): RunRecord | undefined;
-  /** Oldest first. `afterSeq` needs `task`. */
+  /** In the order they were stored, oldest first. `afterSeq` needs `task`; `jobId` means the allocs of that job. */
   listTaskEvents(filter: {
     readonly allocId?: string;
     readonly jobId?: string;
@@ -271,12 +302,15 @@ export interface StateStore {
     /** The newest this many. */
     readonly limit?: number;
   }): readonly TaskEventRow[];
+  /** How many events of a task's history the bounds have dropped. */
+  countDroppedEvents(allocId: string, task: string): number;
+  /** In the order they were first put. */
   listHooks(allocId: string, task: string): readonly HookRecord[];
   getHost(key: string): string | undefined;
   feedBounds(): FeedBounds;
   /** Rows after `index`, oldest first, at most `limit`. */
   readFeed(afterIndex: number, limit: number): readonly FeedRow[];
-  /** Rows that could not be decoded and were moved aside at opening. */
+  /** Rows that could not be decoded and were moved aside, at opening or when they were met. */
   listQuarantined(): readonly QuarantinedRow[];
   /** Tries to write what is queued, then closes. Closing twice is allowed. */
   close(): Promise<void>;

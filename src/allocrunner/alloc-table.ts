@@ -1,0 +1,60 @@
+/** Owns the alloc runners of this agent: one for each alloc that is not over. */
+import type { AllocRecord } from '../state/store.js';
+import type { Job, TaskGroup } from '../jobspec/types.js';
+import { AllocRunner, watchAllocRunner, type AllocRunnerDeps } from './alloc-runner.js';
+
+/** An alloc with what it is specified as now. */
+export interface AllocSubject {
+  readonly alloc: AllocRecord;
+  readonly job: Job;
+  readonly group: TaskGroup;
+}
+
+export class AllocTable {
+  readonly #deps: AllocRunnerDeps;
+  readonly #runners = new Map<string, AllocRunner>();
+  #onEnded: (jobId: string) => void = () => undefined;
+  #leaving = false;
+
+  constructor(deps: AllocRunnerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Called with the job of each alloc that is over. One listener: the scheduler. */
+  onEnded(listener: (jobId: string) => void): void {
+    this.#onEnded = listener;
+  }
+
+  /** Runs an alloc whose record is stored, from the start or from where the store says it is. */
+  run({ alloc, job, group }: AllocSubject): void {
+    if (this.#leaving || this.#runners.has(alloc.id)) return;
+    const runner = new AllocRunner(this.#deps, alloc, job, group);
+    this.#runners.set(alloc.id, runner);
+    watchAllocRunner(runner, this.#deps.logger, () => {
+      if (this.#leaving) return;
+      this.#runners.delete(alloc.id);
+      this.#onEnded(alloc.jobId);
+    });
+    runner.run();
+  }
+
+  /** The runner of an alloc that is not over. */
+  get(allocId: string): AllocRunner | undefined {
+    return this.#runners.get(allocId);
+  }
+
+  /** True while anything of the alloc runs, may run again, or is being cleaned up. */
+  isLive(allocId: string): boolean {
+    return this.#runners.has(allocId);
+  }
+
+  liveCount(): number {
+    return this.#runners.size;
+  }
+
+  /** The agent leaves: every workload goes on without it. */
+  async shutdown(): Promise<void> {
+    this.#leaving = true;
+    await Promise.all([...this.#runners.values()].map((runner) => runner.shutdown()));
+  }
+}

@@ -1,0 +1,272 @@
+/**
+ * Owns jobs in stand-alone mode: registers, stops and purges them, and carries out what place.ts decides. One
+ * evaluation at a time, so that no place is ever filled twice.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { AllocSubject, AllocTable } from '../allocrunner/alloc-table.js';
+import type { Clock } from '../base/clock.js';
+import { AgentError, describeError } from '../base/errors.js';
+import { newUuid } from '../base/ids.js';
+import type { Logger } from '../base/log.js';
+import type { Job } from '../jobspec/types.js';
+import type { AllocRecord, Change, JobRecord, StateStore } from '../state/store.js';
+import { newTaskRecord } from '../taskrunner/machine.js';
+import { place, type Placement } from './place.js';
+
+export interface SchedulerDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly store: StateStore;
+  readonly allocs: AllocTable;
+  /** Removes what an alloc left on disk. */
+  readonly removeAllocDir: (allocId: string) => Promise<void>;
+}
+
+/** What a registration, stop or evaluation came to. */
+export interface Evaluated {
+  readonly evalId: string;
+  readonly index: number;
+  readonly version: number;
+  readonly jobModifyIndex: number;
+  readonly unchanged: boolean;
+}
+
+/** Key in the host table: this job is to be forgotten once its allocs are over. */
+const purgeKey = (jobId: string): string => `purge/${jobId}`;
+
+export class Scheduler {
+  readonly #deps: SchedulerDeps;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(deps: SchedulerDeps) {
+    this.#deps = deps;
+    deps.allocs.onEnded((jobId) => {
+      this.#inTurn(() => this.#evaluate(jobId, false)).catch((error: unknown) => {
+        deps.logger.error({ job_id: jobId, error: describeError(error) }, 'cannot evaluate a job');
+      });
+    });
+  }
+
+  /** Takes up every alloc that was not over when the agent ended, then whatever its jobs still want. */
+  async restore(): Promise<void> {
+    const { store, allocs } = this.#deps;
+    for (const { record: alloc } of store.listAllocs()) {
+      const tasks = store.listTasks(alloc.id);
+      const over = tasks.length > 0 && tasks.every((task) => task.phase === 'complete');
+      const subject = over ? undefined : this.#subject(alloc);
+      if (subject !== undefined) allocs.run(subject);
+    }
+    for (const { record: job } of store.listJobs()) {
+      await this.#inTurn(() => this.#evaluate(job.id, false));
+    }
+  }
+
+  /** @throws AgentError conflict, store_unavailable */
+  register(spec: Job, checkIndex?: number): Promise<Evaluated> {
+    return this.#inTurn(async () => {
+      const { store, clock } = this.#deps;
+      const before = store.getJob(spec.id);
+      const indexNow = before?.modifyIndex ?? 0;
+      if (checkIndex !== undefined && checkIndex !== indexNow) {
+        throw new AgentError(
+          'conflict',
+          `job ${spec.id} has changed: its modify index is ${indexNow}, not ${checkIndex}; look at it and plan again`,
+        );
+      }
+      const same =
+        before !== undefined && !before.record.stopped && isDeepStrictEqual(before.record.spec, spec);
+      if (!same) {
+        const job: JobRecord = {
+          id: spec.id,
+          version: before === undefined ? 0 : before.record.version + 1,
+          spec,
+          stopped: false,
+          submittedAtMs: clock.wallMs(),
+        };
+        await store.commit(
+          [
+            { kind: 'put_job', job },
+            { kind: 'put_host', key: purgeKey(spec.id), value: '' },
+          ],
+          { whenRefused: 'reject' },
+        );
+      }
+      await this.#evaluate(spec.id, true);
+      return this.#evaluated(spec.id, same);
+    });
+  }
+
+  /** @throws AgentError not_found, store_unavailable */
+  stop(
+    jobId: string,
+    options: { readonly purge: boolean; readonly noShutdownDelay: boolean },
+  ): Promise<Evaluated> {
+    return this.#inTurn(async () => {
+      const { store } = this.#deps;
+      const before = store.getJob(jobId);
+      if (before === undefined) throw new AgentError('not_found', `no job ${jobId}: see holdfast ps -a`);
+      const changes: Change[] = [];
+      if (!before.record.stopped) {
+        const { record } = before;
+        changes.push({ kind: 'put_job', job: { ...record, version: record.version + 1, stopped: true } });
+      }
+      if (options.purge) changes.push({ kind: 'put_host', key: purgeKey(jobId), value: 'yes' });
+      if (changes.length > 0) await store.commit(changes, { whenRefused: 'reject' });
+      await this.#evaluate(jobId, false, options.noShutdownDelay);
+      return this.#evaluated(jobId, changes.length === 0);
+    });
+  }
+
+  /** Stops one alloc; the evaluation when it is over fills its place again. @throws AgentError not_found */
+  stopAlloc(allocId: string, noShutdownDelay: boolean): Promise<{ evalId: string; index: number }> {
+    return this.#inTurn(async () => {
+      const { store } = this.#deps;
+      const found = store.getAlloc(allocId);
+      if (found === undefined) throw new AgentError('not_found', `no alloc ${allocId}`);
+      await this.#stopAllocs([{ alloc: found.record, why: 'alloc was stopped by request' }], noShutdownDelay);
+      return { evalId: newUuid(), index: store.index() };
+    });
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  async #evaluate(jobId: string, retryFailed: boolean, noShutdownDelay = false): Promise<void> {
+    const { store, allocs } = this.#deps;
+    const found = store.getJob(jobId);
+    if (found === undefined) return;
+    const job = found.record;
+    const placements = place({
+      job,
+      allocs: store.listAllocs({ jobId }).map(({ record }) => record),
+      isLive: (id) => allocs.isLive(id),
+      specOf: (version) => store.getJobVersion(jobId, version)?.record.spec,
+      retryFailed,
+    });
+    await this.#stopAllocs(
+      placements.filter((placement) => placement.kind === 'stop'),
+      noShutdownDelay,
+    );
+    await this.#run(job, placements);
+    await this.#purgeIfOver(job);
+  }
+
+  async #stopAllocs(
+    stops: readonly { readonly alloc: AllocRecord; readonly why: string }[],
+    noShutdownDelay: boolean,
+  ): Promise<void> {
+    const { store, allocs } = this.#deps;
+    const stopped = stops.flatMap(({ alloc, why }) => {
+      const runner = allocs.get(alloc.id);
+      if (runner === undefined) return [];
+      const wish = { desiredStatus: 'stop', desiredDescription: why, noShutdownDelay } as const;
+      return [{ runner, alloc: runner.want(wish) }];
+    });
+    if (stopped.length === 0) return;
+    // A disk that refuses writes must not keep anything alive: stopping acts all the same.
+    await store.commit(
+      stopped.map(({ alloc }) => ({ kind: 'put_alloc', alloc })),
+      { whenRefused: 'keep' },
+    );
+    for (const { runner, alloc } of stopped) {
+      const subject = this.#subject(alloc);
+      if (subject !== undefined) runner.update(subject.job, subject.group);
+    }
+  }
+
+  async #run(job: JobRecord, placements: readonly Placement[]): Promise<void> {
+    const { store, clock, allocs } = this.#deps;
+    const created = placements
+      .filter((placement) => placement.kind === 'create')
+      .map(({ group, index }): AllocSubject => {
+        return { alloc: newAlloc(job, group.name, index, clock.wallMs()), job: job.spec, group };
+      });
+    const updated = placements
+      .filter((placement) => placement.kind === 'update_in_place')
+      .flatMap(({ alloc, group }) => {
+        const runner = allocs.get(alloc.id);
+        return runner === undefined
+          ? []
+          : [{ runner, group, alloc: runner.want({ jobVersion: job.version }) }];
+      });
+    const changes: Change[] = [
+      ...updated.map(({ alloc }): Change => ({ kind: 'put_alloc', alloc })),
+      ...created.flatMap(({ alloc, group }): Change[] => [
+        { kind: 'put_alloc', alloc },
+        ...group.tasks.map((task): Change => ({
+          kind: 'put_task',
+          task: newTaskRecord(alloc.id, task.name),
+        })),
+      ]),
+    ];
+    if (changes.length > 0) await store.commit(changes, { whenRefused: 'reject' });
+    for (const { runner, group } of updated) runner.update(job.spec, group);
+    for (const subject of created) allocs.run(subject);
+  }
+
+  async #purgeIfOver(job: JobRecord): Promise<void> {
+    const { store, allocs, logger, removeAllocDir } = this.#deps;
+    if (!job.stopped || store.getHost(purgeKey(job.id)) !== 'yes') return;
+    const remembered = store.listAllocs({ jobId: job.id }).map(({ record }) => record.id);
+    if (remembered.some((id) => allocs.isLive(id))) return;
+    for (const id of remembered) {
+      await removeAllocDir(id).catch((error: unknown) => {
+        logger.warn(
+          { alloc_id: id, error: describeError(error) },
+          'cannot remove an alloc directory, ignoring',
+        );
+      });
+    }
+    await store.commit([
+      ...remembered.map((allocId): Change => ({ kind: 'delete_alloc', allocId })),
+      { kind: 'delete_job', jobId: job.id },
+      { kind: 'put_host', key: purgeKey(job.id), value: '' },
+    ]);
+  }
+
+  /** An alloc with the spec of its own version; undefined (and logged) when that is not known any more. */
+  #subject(alloc: AllocRecord): AllocSubject | undefined {
+    const job = this.#deps.store.getJobVersion(alloc.jobId, alloc.jobVersion)?.record.spec;
+    const group = job?.groups.find((candidate) => candidate.name === alloc.group);
+    if (job === undefined || group === undefined) {
+      this.#deps.logger.error(
+        { alloc_id: alloc.id, job_id: alloc.jobId, version: alloc.jobVersion },
+        'the job version of an alloc is missing: its processes, if any, are not supervised',
+      );
+      return undefined;
+    }
+    return { alloc, job, group };
+  }
+
+  #evaluated(jobId: string, unchanged: boolean): Evaluated {
+    const { store } = this.#deps;
+    const job = store.getJob(jobId);
+    return {
+      evalId: newUuid(),
+      index: store.index(),
+      version: job?.record.version ?? 0,
+      jobModifyIndex: job?.modifyIndex ?? store.index(),
+      unchanged,
+    };
+  }
+}
+
+function newAlloc(job: JobRecord, group: string, index: number, nowMs: number): AllocRecord {
+  return {
+    id: newUuid(),
+    jobId: job.id,
+    jobVersion: job.version,
+    group,
+    index,
+    desiredStatus: 'run',
+    desiredDescription: '',
+    noShutdownDelay: false,
+    clientStatus: 'pending',
+    clientDescription: 'No tasks have started',
+    createdAtMs: nowMs,
+    modifiedAtMs: nowMs,
+  };
+}

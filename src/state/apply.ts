@@ -1,0 +1,198 @@
+/**
+ * Owns what a commit means: the rules a change obeys, what is deleted with what, and which feed rows it makes. One text
+ * for both stores. Called within a transaction; when it throws, the caller undoes the whole commit.
+ */
+import { AgentError } from '../base/errors.js';
+import { slackOf, type StoreLimits } from './limits.js';
+import type { AllocRecord, Change, FeedPayload, FeedRow, JobRecord, TaskEventRow } from './store.js';
+import type { Tables } from './tables.js';
+
+/** A feed row in the making. An alloc's is filled in when the whole commit is applied. */
+type Slot =
+  | { readonly kind: 'job'; readonly job: JobRecord }
+  | { readonly kind: 'job_purged'; readonly jobId: string }
+  | { readonly kind: 'alloc'; readonly allocId: string }
+  | { readonly kind: 'alloc_purged'; readonly allocId: string; readonly jobId: string }
+  | { readonly kind: 'event'; readonly event: TaskEventRow; readonly jobId: string };
+
+/**
+ * Applies one commit.
+ * @returns the feed rows it made, in index order
+ * @throws AgentError internal when a rule is broken; whatever the tables throw
+ */
+export function applyChanges(
+  tables: Tables,
+  changes: readonly Change[],
+  limits: StoreLimits,
+  nowMs: number,
+): readonly FeedRow[] {
+  const commit = new Commit(tables, limits);
+  for (const change of changes) commit.apply(change);
+  commit.checkJobs();
+  return commit.tell(nowMs);
+}
+
+class Commit {
+  readonly #tables: Tables;
+  readonly #limits: StoreLimits;
+  readonly #slots: Slot[] = [];
+  readonly #touched = new Set<string>();
+  readonly #deletedJobs = new Set<string>();
+
+  constructor(tables: Tables, limits: StoreLimits) {
+    this.#tables = tables;
+    this.#limits = limits;
+  }
+
+  apply(change: Change): void {
+    const tables = this.#tables;
+    switch (change.kind) {
+      case 'put_job':
+        this.#putJob(change.job);
+        return;
+      case 'delete_job':
+        this.#deletedJobs.add(change.jobId);
+        if (tables.deleteJob(change.jobId)) this.#slots.push({ kind: 'job_purged', jobId: change.jobId });
+        return;
+      case 'put_alloc':
+        tables.putAlloc(change.alloc);
+        this.#touch(change.alloc.id);
+        return;
+      case 'delete_alloc':
+        this.#deleteAlloc(change.allocId);
+        return;
+      case 'put_task':
+        this.#jobIdOf(change.task.allocId, change);
+        tables.putTask(change.task);
+        this.#touch(change.task.allocId);
+        return;
+      case 'put_run':
+        this.#jobIdOf(change.run.allocId, change);
+        tables.putRun(change.run);
+        this.#trimRuns(change.run.allocId, change.run.task, change.run.attempt);
+        return;
+      case 'add_task_event':
+        this.#addEvent({ allocId: change.allocId, task: change.task, ...change.event });
+        return;
+      case 'put_hook':
+        this.#jobIdOf(change.hook.allocId, change);
+        tables.putHook(change.hook);
+        return;
+      case 'put_host':
+        tables.putHost(change.key, change.value);
+    }
+  }
+
+  /** A job may go only when no alloc names it any more; within the commit the order is free. */
+  checkJobs(): void {
+    for (const jobId of this.#deletedJobs) {
+      if (this.#tables.getJob(jobId) === undefined && this.#tables.hasAllocsOf(jobId)) {
+        throw broken(`job ${jobId} cannot be deleted while it has allocs`);
+      }
+    }
+  }
+
+  /** Turns what was touched into numbered rows. */
+  tell(nowMs: number): readonly FeedRow[] {
+    const rows: FeedRow[] = [];
+    let index = this.#tables.index();
+    for (const slot of this.#slots) {
+      const told = this.#fill(slot);
+      if (told === undefined) continue;
+      index += 1;
+      const row: FeedRow = { index, atMs: nowMs, ...told };
+      this.#tables.addFeedRow(row);
+      if (slot.kind === 'job') this.#tables.stampJob(slot.job.id, slot.job.version, index);
+      if (slot.kind === 'alloc') this.#tables.stampAlloc(slot.allocId, index);
+      rows.push(row);
+    }
+    return rows;
+  }
+
+  #putJob(job: JobRecord): void {
+    const current = this.#tables.getJob(job.id)?.record.version ?? 0;
+    if (job.version < current) {
+      throw broken(`version ${job.version} of job ${job.id} is older than the stored version ${current}`);
+    }
+    this.#tables.putJob(job);
+    this.#tables.trimJobVersions(job.id, job.version - this.#limits.versionsPerJob + 1);
+    this.#slots.push({ kind: 'job', job });
+  }
+
+  #deleteAlloc(allocId: string): void {
+    const jobId = this.#tables.jobIdOf(allocId);
+    this.#tables.deleteAlloc(allocId);
+    if (this.#touched.delete(allocId)) {
+      const pending = this.#slots.findIndex((slot) => slot.kind === 'alloc' && slot.allocId === allocId);
+      this.#slots.splice(pending, 1);
+    }
+    if (jobId !== undefined) this.#slots.push({ kind: 'alloc_purged', allocId, jobId });
+  }
+
+  #addEvent(event: TaskEventRow): void {
+    const { allocId, task, seq } = event;
+    const jobId = this.#jobIdOf(allocId, { kind: 'add_task_event' });
+    const newest = this.#tables.newestEventSeq(allocId, task);
+    if (seq <= newest) throw broken(`event ${seq} of task ${allocId}/${task} comes after event ${newest}`);
+    this.#tables.addEvent(event);
+    this.#tables.trimEvents(allocId, task, this.#limits);
+    this.#slots.push({ kind: 'event', event, jobId });
+  }
+
+  #trimRuns(allocId: string, task: string, attempt: number): void {
+    const { runsPerTask } = this.#limits;
+    if (attempt % Math.max(1, slackOf(runsPerTask)) === 0) this.#tables.trimRuns(allocId, task, runsPerTask);
+  }
+
+  #jobIdOf(allocId: string, change: { readonly kind: string }): string {
+    const jobId = this.#tables.jobIdOf(allocId);
+    if (jobId === undefined) throw broken(`${change.kind} names alloc ${allocId}, which is not stored`);
+    return jobId;
+  }
+
+  #touch(allocId: string): void {
+    if (this.#touched.has(allocId)) return;
+    this.#touched.add(allocId);
+    this.#slots.push({ kind: 'alloc', allocId });
+  }
+
+  #fill(slot: Slot): { readonly key: string; readonly payload: FeedPayload } | undefined {
+    switch (slot.kind) {
+      case 'job': {
+        const type = slot.job.stopped ? 'JobDeregistered' : 'JobRegistered';
+        return { key: slot.job.id, payload: { topic: 'Job', type, job: slot.job } };
+      }
+      case 'job_purged':
+        return { key: slot.jobId, payload: { topic: 'Job', type: 'JobPurged', jobId: slot.jobId } };
+      case 'alloc':
+        return this.#describeAlloc(slot.allocId);
+      case 'alloc_purged':
+        return {
+          key: slot.allocId,
+          payload: {
+            topic: 'Allocation',
+            type: 'AllocationPurged',
+            allocId: slot.allocId,
+            jobId: slot.jobId,
+          },
+        };
+      case 'event':
+        return {
+          key: `${slot.event.allocId}/${slot.event.task}`,
+          payload: { topic: 'TaskEvent', type: 'TaskEvent', event: slot.event, jobId: slot.jobId },
+        };
+    }
+  }
+
+  /** Undefined when its row turned out to be unreadable: then there is nothing that could be told. */
+  #describeAlloc(allocId: string): { readonly key: string; readonly payload: FeedPayload } | undefined {
+    const alloc: AllocRecord | undefined = this.#tables.getAlloc(allocId)?.record;
+    if (alloc === undefined) return undefined;
+    const tasks = this.#tables.listTasks(allocId);
+    return { key: allocId, payload: { topic: 'Allocation', type: 'AllocationUpdated', alloc, tasks } };
+  }
+}
+
+function broken(message: string): AgentError {
+  return new AgentError('internal', message);
+}

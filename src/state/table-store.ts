@@ -1,0 +1,131 @@
+/**
+ * Owns the StateStore over tables of any kind: rules from apply.ts, timing from group-commit.ts, rows from `tables`.
+ * It holds no state of its own but its listeners.
+ */
+import type { Clock } from '../base/clock.js';
+import { AgentError, describeError } from '../base/errors.js';
+import type { Logger } from '../base/log.js';
+import { applyChanges } from './apply.js';
+import { GroupCommit, type Written } from './group-commit.js';
+import type { StoreLimits } from './limits.js';
+import type { Change, FeedRow, StateStore, StoreTrouble, WhenRefused } from './store.js';
+import type { Tables } from './tables.js';
+
+export interface TableStoreDeps {
+  readonly tables: Tables;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly limits: StoreLimits;
+}
+
+export class TableStore implements StateStore {
+  readonly #deps: TableStoreDeps;
+  readonly #group: GroupCommit;
+  readonly #listeners = new Set<(rows: readonly FeedRow[]) => void>();
+  #closed = false;
+
+  constructor(deps: TableStoreDeps) {
+    this.#deps = deps;
+    this.#group = new GroupCommit({
+      clock: deps.clock,
+      logger: deps.logger,
+      write: (commits) => this.#write(commits),
+      onRows: (rows) => {
+        this.#tell(rows);
+      },
+      keptLimit: deps.limits.keptChanges,
+    });
+  }
+
+  commit(
+    changes: readonly Change[],
+    options?: { readonly whenRefused?: WhenRefused; readonly urgent?: boolean },
+  ): Promise<'stored' | 'kept'> {
+    return this.#group.commit(changes, options);
+  }
+
+  onCommitted(listener: (rows: readonly FeedRow[]) => void): Disposable {
+    // A wrapper, so that the same function given twice is two listeners.
+    const own = (rows: readonly FeedRow[]): void => {
+      listener(rows);
+    };
+    this.#listeners.add(own);
+    return {
+      [Symbol.dispose]: () => {
+        this.#listeners.delete(own);
+      },
+    };
+  }
+
+  keptChanges(): number {
+    return this.#group.keptChanges();
+  }
+
+  trouble(): StoreTrouble | undefined {
+    return this.#group.trouble();
+  }
+
+  close(): Promise<void> {
+    if (!this.#closed) {
+      this.#closed = true;
+      this.#group.close();
+      this.#deps.tables.close();
+    }
+    return Promise.resolve();
+  }
+
+  /** One transaction; each commit in it is undone alone when it breaks a rule. Throws when the disk refuses. */
+  #write(commits: readonly (readonly Change[])[]): readonly Written[] {
+    const { tables, limits, clock } = this.#deps;
+    const nowMs = clock.wallMs();
+    const writeOne = (changes: readonly Change[]): Written => {
+      try {
+        return { kind: 'stored', rows: tables.transact(() => applyChanges(tables, changes, limits, nowMs)) };
+      } catch (error) {
+        if (tables.isRefusal(error)) throw error;
+        return { kind: 'bad', error };
+      }
+    };
+    return tables.transact(() => {
+      const written = commits.map(writeOne);
+      tables.trimFeed(limits, nowMs);
+      return written;
+    });
+  }
+
+  #tell(rows: readonly FeedRow[]): void {
+    for (const listener of [...this.#listeners]) {
+      try {
+        listener(rows);
+      } catch (fault) {
+        this.#deps.logger.error({ error: describeError(fault) }, 'a listener of the store threw, ignoring');
+      }
+    }
+  }
+
+  #open(): TableStoreDeps['tables'] {
+    if (this.#closed) throw new AgentError('store_unavailable', 'the store is closed');
+    return this.#deps.tables;
+  }
+
+  hostId: StateStore['hostId'] = () => this.#open().hostId();
+  index: StateStore['index'] = () => this.#open().index();
+  listJobs: StateStore['listJobs'] = () => this.#open().listJobs();
+  getJob: StateStore['getJob'] = (id) => this.#open().getJob(id);
+  listJobVersions: StateStore['listJobVersions'] = (id) => this.#open().listJobVersions(id);
+  getJobVersion: StateStore['getJobVersion'] = (id, version) => this.#open().getJobVersion(id, version);
+  listAllocs: StateStore['listAllocs'] = (filter) => this.#open().listAllocs(filter);
+  getAlloc: StateStore['getAlloc'] = (id) => this.#open().getAlloc(id);
+  listTasks: StateStore['listTasks'] = (allocId) => this.#open().listTasks(allocId);
+  getTask: StateStore['getTask'] = (allocId, task) => this.#open().getTask(allocId, task);
+  listRuns: StateStore['listRuns'] = (allocId, task) => this.#open().listRuns(allocId, task);
+  getRun: StateStore['getRun'] = (runId) => this.#open().getRun(runId);
+  listTaskEvents: StateStore['listTaskEvents'] = (filter) => this.#open().listTaskEvents(filter);
+  countDroppedEvents: StateStore['countDroppedEvents'] = (allocId, task) =>
+    this.#open().countDroppedEvents(allocId, task);
+  listHooks: StateStore['listHooks'] = (allocId, task) => this.#open().listHooks(allocId, task);
+  getHost: StateStore['getHost'] = (key) => this.#open().getHost(key);
+  feedBounds: StateStore['feedBounds'] = () => this.#open().feedBounds();
+  readFeed: StateStore['readFeed'] = (afterIndex, limit) => this.#open().readFeed(afterIndex, limit);
+  listQuarantined: StateStore['listQuarantined'] = () => this.#open().listQuarantined();
+}

@@ -1,0 +1,83 @@
+/**
+ * Owns the contract between the store's rules (apply.ts, table-store.ts) and the two places rows can live: SQLite and
+ * memory. Everything is synchronous. Tables obey no rule but their keys; the rules are in apply.ts, once.
+ */
+import type { StoreLimits } from './limits.js';
+import type {
+  AllocRecord,
+  FeedRow,
+  HookRecord,
+  JobRecord,
+  RunRecord,
+  StateStore,
+  TaskEventRow,
+  TaskRecord,
+} from './store.js';
+
+/** The reads of the store; each sees what has been written, also within the transaction in hand. */
+export type StoreReads = Pick<
+  StateStore,
+  | 'hostId'
+  | 'index'
+  | 'listJobs'
+  | 'getJob'
+  | 'listJobVersions'
+  | 'getJobVersion'
+  | 'listAllocs'
+  | 'getAlloc'
+  | 'listTasks'
+  | 'getTask'
+  | 'listRuns'
+  | 'getRun'
+  | 'listTaskEvents'
+  | 'countDroppedEvents'
+  | 'listHooks'
+  | 'getHost'
+  | 'feedBounds'
+  | 'readFeed'
+  | 'listQuarantined'
+>;
+
+/** Rows by key. `put…` replaces a row of the same key and keeps its place in the order of first puts. */
+export interface Tables extends StoreReads {
+  /** Runs `work` all or nothing: when it throws, nothing of it stays. May be nested. */
+  transact<T>(work: () => T): T;
+  /** True when `error` means that the disk does not take writes now; false when the change itself is at fault. */
+  isRefusal(error: unknown): boolean;
+
+  /** Puts the job's current record and that of its version. */
+  putJob(job: JobRecord): void;
+  /** Sets modifyIndex of the job and its version, and createIndex where there is none yet. */
+  stampJob(jobId: string, version: number, index: number): void;
+  /** Forgets versions below `belowVersion` that no alloc names. */
+  trimJobVersions(jobId: string, belowVersion: number): void;
+  /** With its versions. @returns whether there was one */
+  deleteJob(jobId: string): boolean;
+
+  putAlloc(alloc: AllocRecord): void;
+  stampAlloc(allocId: string, index: number): void;
+  /** With its tasks, runs, events and hooks. */
+  deleteAlloc(allocId: string): void;
+  /** The owner of an alloc, without decoding it; undefined when there is no such alloc. */
+  jobIdOf(allocId: string): string | undefined;
+  hasAllocsOf(jobId: string): boolean;
+
+  putTask(task: TaskRecord): void;
+  putRun(run: RunRecord): void;
+  /** Forgets ended runs but the newest `runsPerTask`. */
+  trimRuns(allocId: string, task: string, runsPerTask: number): void;
+  putHook(hook: HookRecord): void;
+  putHost(key: string, value: string): void;
+
+  newestEventSeq(allocId: string, task: string): number;
+  addEvent(event: TaskEventRow): void;
+  /** Drops the oldest events of one task, once a bound is passed, down to below the bounds by their slack. */
+  trimEvents(allocId: string, task: string, limits: StoreLimits): void;
+
+  /** The index must be one above that of the newest row ever added. */
+  addFeedRow(row: FeedRow): void;
+  /** Drops what the feed's bounds no longer hold, oldest first. */
+  trimFeed(limits: StoreLimits, nowMs: number): void;
+
+  close(): void;
+}

@@ -1,0 +1,102 @@
+/** Owns the making of one step's result: the next record with its stamped events, the run changes, the effects. */
+import { appendBounded } from '../events/ring.js';
+import { failsTask, type StampedTaskEvent, type TaskEvent } from '../events/task-event.js';
+import type { Moment, RunOutcome, TaskPhase, TaskRecord } from '../state/store.js';
+import type { Effect, Mode, RunChange, RunnerState, StepContext } from './machine.js';
+
+/** What one step came to. */
+export interface StepResult {
+  readonly state: RunnerState;
+  /** New events, oldest first; they are in `state.record.recentEvents` already. */
+  readonly events: readonly StampedTaskEvent[];
+  readonly runChanges: readonly RunChange[];
+  readonly effects: readonly Effect[];
+  /** The request could not be granted and nothing was done; in words, for whoever asked. */
+  readonly refused: string | undefined;
+}
+
+/** Mutable while one step is worked out, then read once by `result()`. */
+export class Draft {
+  readonly context: StepContext;
+  record: TaskRecord;
+  mode: Mode;
+  refused: string | undefined;
+  #state: RunnerState;
+  readonly #events: StampedTaskEvent[] = [];
+  readonly #runChanges: RunChange[] = [];
+  readonly #effects: Effect[] = [];
+
+  constructor(state: RunnerState, context: StepContext) {
+    this.#state = state;
+    this.context = context;
+    this.record = state.record;
+    this.mode = state.mode;
+  }
+
+  get state(): RunnerState {
+    return this.#state;
+  }
+
+  /** Now, as a moment that can be stored. */
+  get now(): Moment {
+    return { wallMs: this.context.wallMs, monoMs: this.context.monoMs, bootId: this.context.bootId };
+  }
+
+  set(fields: Partial<TaskRecord>): void {
+    this.record = { ...this.record, ...fields };
+  }
+
+  /** Enters a phase that people see, with what it waits for. */
+  enter(phase: TaskPhase, detail = ''): void {
+    this.set({ phase, phaseDetail: detail });
+  }
+
+  update(fields: Partial<Pick<RunnerState, 'task' | 'skipDelay'>>): void {
+    this.#state = { ...this.#state, ...fields };
+  }
+
+  /** @param atMs wall time it happened, when that is known to be earlier than now */
+  emit(event: TaskEvent, atMs = this.context.wallMs): void {
+    const stamped: StampedTaskEvent = { seq: this.record.lastEventSeq + 1, atMs, event };
+    const { recent, dropped } = appendBounded(this.record.recentEvents, stamped);
+    this.#events.push(stamped);
+    this.set({
+      lastEventSeq: stamped.seq,
+      recentEvents: recent,
+      eventsDropped: this.record.eventsDropped + dropped,
+      ...(failsTask(event) ? { failed: true } : {}),
+    });
+  }
+
+  effect(effect: Effect): void {
+    this.#effects.push(effect);
+  }
+
+  changeRun(change: RunChange): void {
+    this.#runChanges.push(change);
+  }
+
+  /** Closes the attempt in hand. */
+  closeRun(runId: string, outcome: RunOutcome): void {
+    this.changeRun({ kind: 'outcome', runId, outcome });
+    this.effect({ kind: 'release', runId });
+    this.set({ runId: undefined });
+  }
+
+  /** Sets the one timer that counts; an earlier one that fires later is ignored. */
+  setTimer(delayMs: number): void {
+    const timer = this.#state.timer + 1;
+    this.#state = { ...this.#state, timer };
+    this.effect({ kind: 'set_timer', id: timer, delayMs });
+  }
+
+  result(): StepResult {
+    return {
+      state: { ...this.#state, record: this.record, mode: this.mode },
+      events: this.#events,
+      runChanges: this.#runChanges,
+      effects: this.#effects,
+      refused: this.refused,
+    };
+  }
+}

@@ -1,0 +1,531 @@
+/**
+ * Owns the rules of a task's life: (state, event) → (state, effects). Pure: reads no clock, rolls no die, touches
+ * nothing. Whatever can happen in a mode is handled in that mode; what cannot, or comes too late, is ignored.
+ * Over 300 lines because it is the one place where a reader sees the whole life of a task.
+ */
+import type { ExitReport } from '../events/exit-result.js';
+import type { RunHandle } from '../state/store.js';
+import { Draft, type StepResult } from './draft.js';
+import { nextKillRetry } from './kill-backoff.js';
+import {
+  UNSEEN_EXIT,
+  type HookPhase,
+  type RunnerEvent,
+  type RunnerState,
+  type StepContext,
+} from './machine.js';
+import { decideRestart, type AttemptEnd } from './restart-policy.js';
+
+/** How soon a refused intent is tried again. */
+const STORE_RETRY_MS = 1_000;
+/** How soon a run that cannot be spoken to is looked at again: doubling from the first to the second. */
+const RECOVER_RETRY_FIRST_MS = 500;
+const RECOVER_RETRY_LAST_MS = 30_000;
+
+/** Works out what `event` means for a task in `state`. */
+export function step(state: RunnerState, event: RunnerEvent, context: StepContext): StepResult {
+  const draft = new Draft(state, context);
+  if (draft.mode.at !== 'left') apply(draft, event);
+  return draft.result();
+}
+
+function apply(draft: Draft, event: RunnerEvent): void {
+  switch (event.kind) {
+    case 'begin':
+      begin(draft, event.lastRanForMs);
+      return;
+    case 'gate_open':
+      if (draft.mode.at === 'waiting') toPrestart(draft);
+      return;
+    case 'hooks_done':
+      onHooksDone(draft, event.phase);
+      return;
+    case 'prestart_failed':
+      onPrestartFailed(draft, event);
+      return;
+    case 'not_stored':
+      onNotStored(draft, event.error);
+      return;
+    case 'started':
+      if (isInHand(draft, event.runId)) onStarted(draft, event.runId, event.ref, event.startedAtMs);
+      return;
+    case 'start_failed':
+      if (isInHand(draft, event.runId)) onStartFailed(draft, event);
+      return;
+    case 'start_uncertain':
+      if (isInHand(draft, event.runId)) onStartUncertain(draft, event.runId, event.error);
+      return;
+    case 'recovered_running':
+      if (isInHand(draft, event.runId)) onRecoveredRunning(draft, event.runId, event.ref, event.startedAtMs);
+      return;
+    case 'recovered_start_failed':
+      if (isInHand(draft, event.runId)) {
+        onStartFailed(draft, {
+          runId: event.runId,
+          event: { type: 'Driver Failure', error: event.error },
+          error: event.error,
+          recoverable: true,
+        });
+      }
+      return;
+    case 'recovered_never_started':
+      if (isInHand(draft, event.runId)) onNeverStarted(draft, event.runId, event.detail);
+      return;
+    case 'unreachable':
+      if (isInHand(draft, event.runId)) onUnreachable(draft, event.runId, event.detail);
+      return;
+    case 'exited':
+      if (isInHand(draft, event.runId)) onExited(draft, event.runId, event.report);
+      return;
+    case 'stop_failed':
+      onStopFailed(draft, event.runId, event.error);
+      return;
+    case 'timer':
+      if (event.id === draft.state.timer) onTimer(draft);
+      return;
+    case 'kill':
+      onKill(draft, event);
+      return;
+    case 'restart':
+      onRestart(draft, event.reason);
+      return;
+    case 'signal':
+      onSignal(draft, event.signal, event.reason);
+      return;
+    case 'finish':
+      if (draft.mode.at === 'dead') {
+        draft.mode = { at: 'finishing' };
+        draft.effect({ kind: 'run_hooks', phase: 'stop' });
+      }
+      return;
+    case 'update':
+      draft.update({ task: event.task });
+      return;
+    case 'say':
+      draft.emit(event.event);
+      return;
+    case 'shutdown':
+      draft.effect({ kind: 'abort_hooks' });
+      draft.effect({ kind: 'detach' });
+      draft.effect({ kind: 'done' });
+      draft.mode = { at: 'left' };
+      return;
+  }
+}
+
+/** Answers about another attempt than the one in hand come too late to matter. */
+function isInHand(draft: Draft, runId: string): boolean {
+  return draft.record.runId === runId;
+}
+
+// ---- begin: from the record alone ------------------------------------------------------------------------------
+
+function begin(draft: Draft, lastRanForMs: number | undefined): void {
+  const { record } = draft;
+  if (record.lastEventSeq === 0) draft.emit({ type: 'Received' });
+  if (record.phase === 'complete') {
+    draft.mode = { at: 'complete' };
+    draft.effect({ kind: 'done' });
+    return;
+  }
+  if (record.runId !== undefined) {
+    draft.mode = { at: 'recovering', runId: record.runId, tries: 0 };
+    draft.effect({ kind: 'recover', runId: record.runId });
+    return;
+  }
+  switch (record.phase) {
+    case 'dead':
+      draft.mode = { at: 'dead' };
+      return;
+    case 'backoff':
+      resumeBackoff(draft);
+      return;
+    case 'exited':
+    case 'running':
+    case 'stopping':
+    case 'unkillable':
+      afterExit(draft, { kind: 'exit', result: record.lastExit ?? UNSEEN_EXIT, ranForMs: lastRanForMs });
+      return;
+    case 'waiting':
+    case 'prestart':
+    case 'starting':
+      if (record.killReason !== undefined) die(draft);
+      else toWaiting(draft);
+  }
+}
+
+/** The delay that is left counts on; a restart of the agent neither forgets nor shortens it. */
+function resumeBackoff(draft: Draft): void {
+  const { nextStart, killReason } = draft.record;
+  if (killReason !== undefined) {
+    die(draft);
+    return;
+  }
+  const now = draft.now;
+  const leftMs =
+    nextStart === undefined
+      ? 0
+      : nextStart.bootId === now.bootId
+        ? nextStart.monoMs - now.monoMs
+        : nextStart.wallMs - now.wallMs;
+  draft.mode = { at: 'backoff' };
+  draft.setTimer(Math.max(0, leftMs));
+}
+
+// ---- up --------------------------------------------------------------------------------------------------------
+
+function toWaiting(draft: Draft): void {
+  draft.mode = { at: 'waiting' };
+  draft.set({ state: 'pending' });
+  draft.enter('waiting');
+}
+
+function toPrestart(draft: Draft): void {
+  draft.mode = { at: 'prestart' };
+  draft.set({ state: 'pending', nextStart: undefined });
+  draft.enter('prestart');
+  draft.effect({ kind: 'run_hooks', phase: 'prestart' });
+}
+
+function onHooksDone(draft: Draft, phase: HookPhase): void {
+  const { mode } = draft;
+  if (phase === 'prestart' && mode.at === 'prestart') {
+    if (draft.record.killReason !== undefined) die(draft);
+    else toStarting(draft);
+  } else if (phase === 'pre_kill' && mode.at === 'stopping' && mode.stage === 'pre_kill') {
+    afterPreKill(draft, mode.runId);
+  } else if (phase === 'exited' && mode.at === 'exited') {
+    decide(draft, mode.end);
+  } else if (phase === 'stop' && mode.at === 'finishing') {
+    draft.mode = { at: 'complete' };
+    draft.enter('complete');
+    draft.effect({ kind: 'done' });
+  }
+}
+
+function onPrestartFailed(
+  draft: Draft,
+  failure: Extract<RunnerEvent, { readonly kind: 'prestart_failed' }>,
+): void {
+  if (draft.mode.at !== 'prestart') return;
+  // A hook that was cancelled because the task shall die has not failed.
+  if (draft.record.killReason !== undefined) {
+    die(draft);
+    return;
+  }
+  draft.emit(failure.event);
+  decide(draft, { kind: 'start_error', recoverable: failure.recoverable || failure.cancelled });
+}
+
+function toStarting(draft: Draft): void {
+  const runId = draft.context.freshRunId;
+  const attempt = draft.record.attempts + 1;
+  draft.mode = { at: 'starting', runId };
+  draft.set({ runId, attempts: attempt });
+  draft.enter('starting');
+  draft.changeRun({ kind: 'intend', runId, attempt });
+  draft.effect({ kind: 'start', runId });
+}
+
+function onNotStored(draft: Draft, error: string): void {
+  if (draft.mode.at !== 'starting') return;
+  draft.set({ runId: undefined, attempts: draft.record.attempts - 1 });
+  if (draft.record.killReason !== undefined) {
+    die(draft);
+    return;
+  }
+  draft.mode = { at: 'store_wait' };
+  draft.enter('waiting', `the intent cannot be stored, nothing was started: ${error}`);
+  draft.setTimer(STORE_RETRY_MS);
+}
+
+function onStarted(draft: Draft, runId: string, ref: RunHandle, startedAtMs: number): void {
+  if (draft.mode.at !== 'starting' && draft.mode.at !== 'recovering') return;
+  draft.changeRun({ kind: 'started', runId, ref, startedAtMs });
+  draft.set({ state: 'running', startedAtMs, finishedAtMs: undefined });
+  draft.emit({ type: 'Started', pid: ref.workload?.pid }, startedAtMs);
+  draft.mode = { at: 'running', runId };
+  draft.enter('running');
+  if (draft.record.killReason !== undefined) beginStop(draft, runId);
+  else draft.effect({ kind: 'run_hooks', phase: 'poststart' });
+}
+
+function onStartFailed(
+  draft: Draft,
+  failure: Pick<
+    Extract<RunnerEvent, { readonly kind: 'start_failed' }>,
+    'runId' | 'event' | 'error' | 'recoverable'
+  >,
+): void {
+  if (draft.mode.at !== 'starting' && draft.mode.at !== 'recovering') return;
+  draft.emit(failure.event);
+  const atMs = draft.context.wallMs;
+  draft.closeRun(failure.runId, { kind: 'start_failed', error: failure.error, atMs });
+  if (draft.record.killReason !== undefined) die(draft);
+  else decide(draft, { kind: 'start_error', recoverable: failure.recoverable });
+}
+
+// ---- recovery --------------------------------------------------------------------------------------------------
+
+function onStartUncertain(draft: Draft, runId: string, error: string): void {
+  if (draft.mode.at !== 'starting') return;
+  draft.mode = { at: 'recovering', runId, tries: 0 };
+  draft.enter('starting', `finding out whether it started: ${error}`);
+  draft.effect({ kind: 'recover', runId });
+}
+
+function onRecoveredRunning(draft: Draft, runId: string, ref: RunHandle, startedAtMs: number): void {
+  if (draft.mode.at !== 'recovering') return;
+  const { record } = draft;
+  // Whether it had been told before the agent died decides about the event: Started is said once a run.
+  const told = record.state === 'running' && record.phase !== 'starting';
+  if (!told) {
+    onStarted(draft, runId, ref, startedAtMs);
+    return;
+  }
+  draft.changeRun({ kind: 'started', runId, ref, startedAtMs });
+  draft.mode = { at: 'running', runId };
+  const stopUnderWay = record.killReason !== undefined || record.restartReason !== undefined;
+  if (stopUnderWay) beginStop(draft, runId);
+  else {
+    if (record.phase !== 'running' || record.phaseDetail !== '') draft.enter('running');
+    draft.effect({ kind: 'run_hooks', phase: 'poststart' });
+  }
+}
+
+function onNeverStarted(draft: Draft, runId: string, detail: string): void {
+  if (draft.mode.at !== 'recovering') return;
+  draft.closeRun(runId, { kind: 'never_started', detail, atMs: draft.context.wallMs });
+  if (draft.record.killReason !== undefined) die(draft);
+  else toWaiting(draft);
+}
+
+function onUnreachable(draft: Draft, runId: string, detail: string): void {
+  if (draft.mode.at !== 'recovering') return;
+  const { tries } = draft.mode;
+  if (tries === 0) draft.emit({ type: 'Failed Restoring Task', error: detail });
+  draft.mode = { at: 'recovering', runId, tries: tries + 1 };
+  draft.enter(draft.record.phase, `cannot be reached, trying again: ${detail}`);
+  draft.setTimer(Math.min(RECOVER_RETRY_FIRST_MS * 2 ** tries, RECOVER_RETRY_LAST_MS));
+}
+
+// ---- down ------------------------------------------------------------------------------------------------------
+
+function onExited(draft: Draft, runId: string, report: ExitReport): void {
+  const { mode, record } = draft;
+  if (mode.at !== 'running' && mode.at !== 'stopping' && mode.at !== 'recovering') return;
+  const neverTold = mode.at === 'recovering' && (record.state !== 'running' || record.phase === 'starting');
+  if (neverTold && report.startedAtMs !== undefined) {
+    draft.set({ startedAtMs: report.startedAtMs });
+    draft.emit({ type: 'Started', pid: undefined }, report.startedAtMs);
+  }
+  draft.emit({ type: 'Terminated', result: report.result }, Math.min(report.endedAtMs, draft.context.wallMs));
+  draft.set({ lastExit: report.result, finishedAtMs: report.endedAtMs });
+  draft.closeRun(runId, { kind: 'ended', report });
+  afterExit(draft, { kind: 'exit', result: report.result, ranForMs: report.ranForMs });
+}
+
+function afterExit(draft: Draft, end: AttemptEnd): void {
+  draft.mode = { at: 'exited', end };
+  draft.enter('exited');
+  draft.effect({ kind: 'run_hooks', phase: 'exited' });
+}
+
+/** What follows the end of an attempt: what was asked for comes before the policy. */
+function decide(draft: Draft, end: AttemptEnd): void {
+  const { record, state, context } = draft;
+  if (record.killReason !== undefined) {
+    die(draft);
+    return;
+  }
+  if (record.restartReason !== undefined) {
+    again(draft, 0, record.restartReason);
+    return;
+  }
+  const now = { at: draft.now, roll: context.roll };
+  const decision = decideRestart(state.task.restart, state.jobType, record.restartWindow, end, now);
+  draft.set({ restartWindow: decision.window });
+  switch (decision.kind) {
+    case 'restart':
+      again(draft, decision.afterMs, decision.reason);
+      return;
+    case 'give_up':
+      draft.emit({ type: 'Not Restarting', reason: decision.reason });
+      toDead(draft);
+      return;
+    case 'complete':
+      toDead(draft);
+  }
+}
+
+function again(draft: Draft, delayMs: number, reason: string): void {
+  const { context } = draft;
+  draft.emit({ type: 'Restarting', reason, delayMs });
+  draft.set({
+    state: 'pending',
+    restarts: draft.record.restarts + 1,
+    lastRestartAtMs: context.wallMs,
+    restartReason: undefined,
+    nextStart: { ...draft.now, wallMs: context.wallMs + delayMs, monoMs: context.monoMs + delayMs },
+  });
+  draft.mode = { at: 'backoff' };
+  draft.enter('backoff', reason);
+  draft.setTimer(delayMs);
+}
+
+/** The task was killed: said always, also when nothing was running. */
+function die(draft: Draft): void {
+  draft.emit({ type: 'Killed', error: undefined });
+  toDead(draft);
+}
+
+function toDead(draft: Draft): void {
+  draft.mode = { at: 'dead' };
+  draft.set({
+    state: 'dead',
+    nextStart: undefined,
+    restartReason: undefined,
+    finishedAtMs: draft.record.finishedAtMs ?? draft.context.wallMs,
+  });
+  draft.enter('dead');
+}
+
+// ---- asked from outside ----------------------------------------------------------------------------------------
+
+function onKill(draft: Draft, kill: Extract<RunnerEvent, { readonly kind: 'kill' }>): void {
+  const { mode } = draft;
+  if (mode.at === 'dead' || mode.at === 'finishing' || mode.at === 'complete') return;
+  if (kill.skipDelay) draft.update({ skipDelay: true });
+  const first = draft.record.killReason === undefined;
+  if (first) {
+    if (kill.because !== undefined) draft.emit(kill.because);
+    draft.set({ killReason: kill.reason });
+  }
+  switch (mode.at) {
+    case 'waiting':
+    case 'store_wait':
+    case 'backoff':
+      die(draft);
+      return;
+    case 'prestart':
+      draft.effect({ kind: 'abort_hooks' });
+      return;
+    case 'running':
+      beginStop(draft, mode.runId);
+      return;
+    case 'stopping':
+      if (mode.stage === 'delay' && kill.skipDelay) {
+        draft.emit({ type: 'Skipping Shutdown Delay' });
+        sendSignal(draft, mode.runId, 1);
+      }
+      return;
+    case 'new':
+    case 'starting':
+    case 'recovering':
+    case 'exited':
+    case 'left':
+      // Acted upon when the answer that is awaited comes.
+      return;
+  }
+}
+
+function onRestart(draft: Draft, reason: string): void {
+  const { mode } = draft;
+  if (mode.at === 'running') {
+    draft.emit({ type: 'Restart Signaled', reason });
+    draft.set({ restartReason: reason });
+    beginStop(draft, mode.runId);
+  } else if (mode.at === 'backoff') {
+    // The restart is counted already: only the rest of the delay is skipped.
+    draft.emit({ type: 'Restart Signaled', reason });
+    toPrestart(draft);
+  } else {
+    draft.refused = `task is not running (it is ${draft.record.phase})`;
+  }
+}
+
+function onSignal(draft: Draft, signal: string, reason: string): void {
+  if (draft.mode.at !== 'running' && draft.mode.at !== 'stopping') {
+    draft.refused = `task is not running (it is ${draft.record.phase})`;
+    return;
+  }
+  draft.emit({ type: 'Signaling', signal, reason });
+  draft.effect({ kind: 'signal', signal });
+}
+
+// ---- one way to stop, for kill and restart ---------------------------------------------------------------------
+
+function beginStop(draft: Draft, runId: string): void {
+  draft.mode = { at: 'stopping', runId, stage: 'pre_kill', attempt: 1 };
+  draft.enter('stopping', draft.record.killReason ?? draft.record.restartReason ?? '');
+  draft.effect({ kind: 'run_hooks', phase: 'pre_kill' });
+}
+
+function afterPreKill(draft: Draft, runId: string): void {
+  const delayMs = draft.state.task.shutdownDelayMs;
+  if (delayMs > 0 && !draft.state.skipDelay) {
+    draft.emit({ type: 'Waiting for Shutdown Delay', delayMs });
+    draft.mode = { at: 'stopping', runId, stage: 'delay', attempt: 1 };
+    draft.setTimer(delayMs);
+    return;
+  }
+  if (delayMs > 0) draft.emit({ type: 'Skipping Shutdown Delay' });
+  sendSignal(draft, runId, 1);
+}
+
+function sendSignal(draft: Draft, runId: string, attempt: number): void {
+  const { task } = draft.state;
+  const signal = task.killSignal ?? draft.context.defaultKillSignal;
+  const graceMs = Math.min(task.killTimeoutMs, draft.context.maxKillTimeoutMs);
+  if (attempt === 1) {
+    const reason = draft.record.killReason ?? draft.record.restartReason ?? '';
+    draft.emit({ type: 'Killing', signal, timeoutMs: graceMs, reason });
+  }
+  draft.mode = { at: 'stopping', runId, stage: 'signal', attempt };
+  draft.effect({ kind: 'stop', runId, signal, graceMs });
+}
+
+function onStopFailed(draft: Draft, runId: string, error: string): void {
+  const { mode } = draft;
+  if (mode.at !== 'stopping' || mode.runId !== runId || mode.stage !== 'signal') return;
+  const retry = nextKillRetry(mode.attempt);
+  const unkillable = retry.kind === 'unkillable';
+  // The reaper's later failures say nothing new: told once, then shown as a phase.
+  if (draft.record.phase !== 'unkillable') {
+    const retryInMs = unkillable ? undefined : retry.afterMs;
+    draft.emit({ type: 'Kill Failed', error, attempt: mode.attempt, retryInMs });
+  }
+  if (unkillable) draft.enter('unkillable', error);
+  draft.mode = { at: 'stopping', runId, stage: 'retry', attempt: mode.attempt };
+  draft.setTimer(unkillable ? retry.reapEveryMs : retry.afterMs);
+}
+
+function onTimer(draft: Draft): void {
+  const { mode } = draft;
+  switch (mode.at) {
+    case 'backoff':
+      toPrestart(draft);
+      return;
+    case 'store_wait':
+      toStarting(draft);
+      return;
+    case 'recovering':
+      draft.effect({ kind: 'recover', runId: mode.runId });
+      return;
+    case 'stopping':
+      if (mode.stage === 'delay') sendSignal(draft, mode.runId, 1);
+      else if (mode.stage === 'retry') sendSignal(draft, mode.runId, mode.attempt + 1);
+      return;
+    case 'new':
+    case 'waiting':
+    case 'prestart':
+    case 'starting':
+    case 'running':
+    case 'exited':
+    case 'dead':
+    case 'finishing':
+    case 'complete':
+    case 'left':
+      return;
+  }
+}

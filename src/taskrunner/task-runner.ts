@@ -1,0 +1,501 @@
+/**
+ * Owns one task: takes what happens to it from a mailbox, one at a time, asks step.ts what it means, stores that, and
+ * then does what it was told, feeding the answers back as events. It decides nothing itself.
+ */
+import { createHash } from 'node:crypto';
+import { AgentError, describeError, isRecoverable } from '../base/errors.js';
+import type { Clock, Timer } from '../base/clock.js';
+import { Deferred } from '../base/deferred.js';
+import { newRunId } from '../base/ids.js';
+import type { Logger } from '../base/log.js';
+import { Mailbox } from '../base/mailbox.js';
+import { signalNumber } from '../base/signals.js';
+import type { Driver, DriverHandle, Recovered, TaskConfig, TaskDirs } from '../drivers/driver.js';
+import type { TaskEvent } from '../events/task-event.js';
+import type { Job, Task, TaskGroup } from '../jobspec/types.js';
+import type { Change, HookRecord, RunRecord, TaskRecord, WhenRefused } from '../state/store.js';
+import type { TaskUsage } from '../stats/usage.js';
+import type { StepResult } from './draft.js';
+import type { HookContext, TaskHook } from './hooks/hook.js';
+import { TaskHooks } from './hooks/run-hooks.js';
+import type { Effect, HookPhase, RunnerEvent, RunnerState } from './machine.js';
+import { step } from './step.js';
+import { buildTaskEnv, interpolateDeep, type TaskEnv } from './task-env.js';
+
+/** What a task runner needs of the rest of the agent. */
+export interface TaskRunnerDeps {
+  readonly clock: Clock;
+  readonly bootId: string;
+  readonly logger: Logger;
+  readonly driver: Driver;
+  readonly hooks: readonly TaskHook[];
+  readonly storedHooks: readonly HookRecord[];
+  readonly maxKillTimeoutMs: number;
+  readonly agentEnv: Readonly<Record<string, string | undefined>>;
+  readonly nodeFacts: Readonly<Record<string, string>>;
+  /** Stores changes of this task together with its new record (the alloc's status goes along). */
+  readonly persist: (
+    record: TaskRecord,
+    changes: readonly Change[],
+    whenRefused: WhenRefused,
+  ) => Promise<'stored' | 'kept'>;
+  readonly saveHook: (record: HookRecord) => Promise<void>;
+  readonly readRun: (runId: string) => RunRecord | undefined;
+  /** Of the newest ended run, for the restart policy after a restart of the agent. */
+  readonly lastRanForMs: () => number | undefined;
+  /** Told after each change was handed to the store. */
+  readonly onChanged: (record: TaskRecord) => void;
+}
+
+/** Which task of which alloc, and as what it is specified now. */
+export interface TaskRunnerSubject {
+  readonly job: Job;
+  readonly group: TaskGroup;
+  readonly task: Task;
+  readonly allocId: string;
+  readonly allocIndex: number;
+  readonly dirs: TaskDirs;
+  /** As stored, or a new one. */
+  readonly record: TaskRecord;
+}
+
+interface Message {
+  readonly event: RunnerEvent;
+  readonly reply?: { readonly resolve: () => void; readonly reject: (error: unknown) => void };
+}
+
+export class TaskRunner {
+  readonly #deps: TaskRunnerDeps;
+  readonly #logger: Logger;
+  readonly #mailbox: Mailbox<Message>;
+  readonly #hooks: TaskHooks;
+  readonly #done = new Deferred<undefined>();
+  #subject: TaskRunnerSubject;
+  #state: RunnerState;
+  #handle: DriverHandle | undefined;
+  readonly #releases = new Map<string, () => Promise<void>>();
+  #timer: Timer | undefined;
+  /** The newest run, as last handed to the store (which may be a moment behind). */
+  #openRun: RunRecord | undefined;
+  #hookAbort = new AbortController();
+
+  constructor(deps: TaskRunnerDeps, subject: TaskRunnerSubject) {
+    this.#deps = deps;
+    this.#subject = subject;
+    this.#logger = deps.logger.child({ task: subject.task.name });
+    this.#hooks = new TaskHooks(
+      { hooks: deps.hooks, bootId: deps.bootId, logger: this.#logger, save: deps.saveHook },
+      { allocId: subject.allocId, task: subject.task.name },
+      deps.storedHooks,
+    );
+    this.#state = {
+      record: subject.record,
+      mode: { at: 'new' },
+      task: subject.task,
+      jobType: subject.job.type,
+      timer: 0,
+      skipDelay: false,
+    };
+    this.#mailbox = new Mailbox<Message>(
+      (message) => this.#handleMessage(message),
+      (fault, { event, reply }) => {
+        this.#logger.error({ event: event.kind, error: describeError(fault) }, 'task runner fault');
+        reply?.reject(fault);
+      },
+    );
+    this.#post({ kind: 'begin', lastRanForMs: deps.lastRanForMs() });
+  }
+
+  /** Resolves when the stop hooks ran, or when the agent let go of the task. */
+  get done(): Promise<unknown> {
+    return this.#done.promise;
+  }
+
+  /** The newest record, perhaps a moment ahead of the store. */
+  get record(): TaskRecord {
+    return this.#state.record;
+  }
+
+  /** Lets a new task start; nothing for one that runs already. */
+  openGate(): void {
+    this.#post({ kind: 'gate_open' });
+  }
+
+  /** The task must end and stay ended. */
+  kill(options: {
+    readonly reason: string;
+    readonly skipDelay?: boolean;
+    readonly because?: TaskEvent;
+  }): void {
+    this.#post({
+      kind: 'kill',
+      reason: options.reason,
+      skipDelay: options.skipDelay ?? false,
+      because: options.because,
+    });
+  }
+
+  /** Ends the run in hand and starts a new one, outside the policy. @throws AgentError not_running */
+  restart(reason: string): Promise<void> {
+    return this.#ask({ kind: 'restart', reason });
+  }
+
+  /** @throws AgentError not_running, signal_unknown, or what the driver says */
+  async signal(signal: string, reason: string): Promise<void> {
+    signalNumber(signal);
+    await this.#ask({ kind: 'signal', signal, reason });
+  }
+
+  /** All tasks of the alloc are dead: runs the stop hooks, then `done` resolves. */
+  finish(): void {
+    this.#post({ kind: 'finish' });
+  }
+
+  /** A newer job version that needs no new run. Read by the next decision that uses it. */
+  update(job: Job, group: TaskGroup, task: Task): void {
+    this.#subject = { ...this.#subject, job, group, task };
+    this.#post({ kind: 'update', task });
+  }
+
+  /** Lets go of the task without touching it. Resolves when nothing of this runner is at work any more. */
+  async shutdown(): Promise<void> {
+    this.#post({ kind: 'shutdown' });
+    await this.done;
+    await this.#mailbox.idle();
+  }
+
+  /** What the running workload uses; undefined when none runs or nothing can be measured. */
+  usage(): Promise<TaskUsage | undefined> {
+    return this.#handle?.usage() ?? Promise.resolve(undefined);
+  }
+
+  #post(event: RunnerEvent): void {
+    this.#mailbox.post({ event });
+  }
+
+  #ask(event: RunnerEvent): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#mailbox.post({ event, reply: { resolve, reject } });
+    });
+  }
+
+  // ---- persist, then act, then tell ------------------------------------------------------------------------------
+
+  async #handleMessage({ event, reply }: Message): Promise<void> {
+    const { clock, bootId, driver, maxKillTimeoutMs } = this.#deps;
+    const before = this.#state;
+    const result = step(before, event, {
+      wallMs: clock.wallMs(),
+      monoMs: clock.monoMs(),
+      bootId,
+      roll: clock.roll(),
+      freshRunId: newRunId(),
+      defaultKillSignal: driver.defaultKillSignal,
+      maxKillTimeoutMs,
+    });
+    this.#state = result.state;
+    if (result.refused !== undefined) {
+      reply?.reject(new AgentError('not_running', `${this.#subject.task.name}: ${result.refused}`));
+      return;
+    }
+    const stored = await this.#persist(before, result);
+    if (stored === 'refused') return;
+    for (const effect of result.effects) this.#perform(effect, stored, reply);
+    const replyLater = result.effects.some((effect) => effect.kind === 'signal');
+    if (!replyLater) reply?.resolve();
+    if (result.state.record !== before.record) this.#deps.onChanged(result.state.record);
+  }
+
+  async #persist(before: RunnerState, result: StepResult): Promise<'stored' | 'kept' | 'refused'> {
+    const { record } = result.state;
+    if (record === before.record && result.runChanges.length === 0) return 'stored';
+    const changes: Change[] = [
+      ...result.runChanges.flatMap((change) => this.#runChange(change)),
+      { kind: 'put_task', task: record },
+      ...result.events.map((event): Change => ({
+        kind: 'add_task_event',
+        allocId: record.allocId,
+        task: record.task,
+        event,
+      })),
+    ];
+    const isIntent = result.effects.some((effect) => effect.kind === 'start');
+    const commit = this.#deps.persist(record, changes, isIntent ? 'reject' : 'keep');
+    if (!isIntent && result.effects.every(canRunBeforeStored)) {
+      // The store keeps the order; waiting here would only make the next event wait.
+      commit.catch((error: unknown) => {
+        this.#logger.error({ error: describeError(error) }, 'a change can never be stored, ignoring');
+      });
+      return 'stored';
+    }
+    try {
+      return await commit;
+    } catch (error) {
+      this.#logger.error({ error: describeError(error) }, 'cannot store a change of the task');
+      if (!isIntent) return 'kept';
+      this.#post({ kind: 'not_stored', error: describeError(error) });
+      return 'refused';
+    }
+  }
+
+  #runChange(change: StepResult['runChanges'][number]): Change[] {
+    const { allocId, task } = this.#subject;
+    if (change.kind === 'intend') {
+      const run: RunRecord = {
+        runId: change.runId,
+        allocId,
+        task: task.name,
+        attempt: change.attempt,
+        driver: task.driver,
+        bootId: this.#deps.bootId,
+        specHash: createHash('sha256').update(JSON.stringify(task)).digest('hex'),
+        intendedAtMs: this.#deps.clock.wallMs(),
+        handle: undefined,
+        startedAtMs: undefined,
+        outcome: undefined,
+      };
+      this.#openRun = run;
+      return [{ kind: 'put_run', run }];
+    }
+    const open = this.#openRun?.runId === change.runId ? this.#openRun : this.#deps.readRun(change.runId);
+    if (open === undefined) return [];
+    const run: RunRecord =
+      change.kind === 'started'
+        ? { ...open, handle: change.ref, startedAtMs: change.startedAtMs }
+        : {
+            ...open,
+            outcome: change.outcome,
+            startedAtMs:
+              open.startedAtMs ??
+              (change.outcome.kind === 'ended' ? change.outcome.report.startedAtMs : undefined),
+          };
+    this.#openRun = run;
+    return [{ kind: 'put_run', run }];
+  }
+
+  // ---- effects ---------------------------------------------------------------------------------------------------
+
+  #perform(effect: Effect, stored: 'stored' | 'kept', reply: Message['reply']): void {
+    switch (effect.kind) {
+      case 'run_hooks':
+        void this.#runHooks(effect.phase);
+        return;
+      case 'abort_hooks':
+        this.#hookAbort.abort();
+        return;
+      case 'start':
+        void this.#start(effect.runId);
+        return;
+      case 'recover':
+        void this.#recover(effect.runId);
+        return;
+      case 'stop':
+        void this.#stop(effect.runId, effect.signal, effect.graceMs);
+        return;
+      case 'signal':
+        void this.#signal(effect.signal, reply);
+        return;
+      case 'release':
+        this.#release(effect.runId, stored);
+        return;
+      case 'set_timer':
+        this.#timer?.[Symbol.dispose]();
+        this.#timer = this.#deps.clock.setTimer(effect.delayMs, () => {
+          this.#post({ kind: 'timer', id: effect.id });
+        });
+        return;
+      case 'detach':
+        this.#timer?.[Symbol.dispose]();
+        this.#handle?.detach();
+        return;
+      case 'done':
+        this.#done.resolve(undefined);
+        return;
+    }
+  }
+
+  async #runHooks(phase: HookPhase): Promise<void> {
+    this.#hookAbort = new AbortController();
+    const context: Omit<HookContext, 'data'> = {
+      allocId: this.#subject.allocId,
+      task: this.#subject.task,
+      dirs: this.#subject.dirs,
+      config: () => this.#resolvedConfig(this.#env()),
+      emit: (event) => {
+        this.#post({ kind: 'say', event });
+      },
+      signal: phase === 'stop' ? new AbortController().signal : this.#hookAbort.signal,
+    };
+    if (phase === 'prestart') {
+      const result = await this.#hooks.prestart(context);
+      this.#post(
+        result.kind === 'done' ? { kind: 'hooks_done', phase } : { ...result, kind: 'prestart_failed' },
+      );
+      return;
+    }
+    await this.#hooks.run(phase === 'pre_kill' ? 'preKill' : phase, context);
+    this.#post({ kind: 'hooks_done', phase });
+  }
+
+  async #start(runId: string): Promise<void> {
+    try {
+      const handle = await this.#deps.driver.start(this.#taskConfig(runId), (event) => {
+        this.#post({ kind: 'say', event });
+      });
+      this.#attach(handle, 'started');
+    } catch (error) {
+      const text = describeError(error);
+      if (error instanceof AgentError && error.code === 'executor_unreachable') {
+        this.#post({ kind: 'start_uncertain', runId, error: text });
+        return;
+      }
+      const invalid = error instanceof AgentError && error.code === 'driver_config_invalid';
+      this.#post({
+        kind: 'start_failed',
+        runId,
+        event: invalid ? { type: 'Failed Validation', error: text } : { type: 'Driver Failure', error: text },
+        error: text,
+        recoverable: isRecoverable(error),
+      });
+    }
+  }
+
+  #attach(handle: DriverHandle, kind: 'started' | 'recovered_running'): void {
+    const { runId, ref, startedAtMs } = handle;
+    if (this.#state.mode.at === 'left') {
+      handle.detach();
+      return;
+    }
+    this.#handle = handle;
+    this.#releases.set(runId, () => handle.release());
+    this.#post({ kind, runId, ref, startedAtMs });
+    void handle.wait().then((report) => {
+      if (this.#handle === handle) this.#handle = undefined;
+      this.#post({ kind: 'exited', runId, report });
+    });
+  }
+
+  async #recover(runId: string): Promise<void> {
+    const run = this.#deps.readRun(runId);
+    const emit = (event: TaskEvent): void => {
+      this.#post({ kind: 'say', event });
+    };
+    let found: Recovered;
+    try {
+      found =
+        run === undefined
+          ? { kind: 'unreachable', detail: `the record of run ${runId} is missing` }
+          : await this.#deps.driver.recover(run, emit);
+    } catch (error) {
+      found = { kind: 'unreachable', detail: describeError(error) };
+    }
+    if (found.kind !== 'running' && found.kind !== 'unreachable') this.#releases.set(runId, found.release);
+    switch (found.kind) {
+      case 'running':
+        this.#attach(found.handle, 'recovered_running');
+        return;
+      case 'ended':
+        this.#post({ kind: 'exited', runId, report: found.report });
+        return;
+      case 'start_failed':
+        this.#post({ kind: 'recovered_start_failed', runId, error: found.error });
+        return;
+      case 'never_started':
+        this.#post({ kind: 'recovered_never_started', runId, detail: found.detail });
+        return;
+      case 'unreachable':
+        this.#post({ kind: 'unreachable', runId, detail: found.detail });
+    }
+  }
+
+  async #stop(runId: string, signal: string, graceMs: number): Promise<void> {
+    try {
+      await this.#handle?.stop({ signal: signalNumber(signal), graceMs });
+    } catch (error) {
+      this.#post({ kind: 'stop_failed', runId, error: describeError(error) });
+    }
+  }
+
+  async #signal(signal: string, reply: Message['reply']): Promise<void> {
+    try {
+      if (this.#handle === undefined) {
+        throw new AgentError(
+          'not_running',
+          `${this.#subject.task.name}: nothing runs that could be signalled`,
+        );
+      }
+      await this.#handle.signal(signalNumber(signal));
+      reply?.resolve();
+    } catch (error) {
+      reply?.reject(error);
+    }
+  }
+
+  /** What a run left is evidence until its end is durable; then it goes. A later sweep finds what is kept here. */
+  #release(runId: string, stored: 'stored' | 'kept'): void {
+    const release = this.#releases.get(runId);
+    this.#releases.delete(runId);
+    if (release === undefined || stored === 'kept') return;
+    release().catch((error: unknown) => {
+      this.#logger.warn(
+        { run_id: runId, error: describeError(error) },
+        'cannot clean up after a run, ignoring',
+      );
+    });
+  }
+
+  // ---- what is run -----------------------------------------------------------------------------------------------
+
+  #env(): TaskEnv {
+    const { job, group, task, allocId, allocIndex, dirs } = this.#subject;
+    return buildTaskEnv({
+      job,
+      group,
+      task,
+      allocId,
+      allocIndex,
+      paths: dirs,
+      agentEnv: this.#deps.agentEnv,
+      node: this.#deps.nodeFacts,
+      hookEnv: this.#hooks.env(),
+      cgroup: undefined,
+    });
+  }
+
+  #resolvedConfig({ interpolate }: TaskEnv): Readonly<Record<string, unknown>> {
+    const { config } = this.#subject.task;
+    return Object.fromEntries(
+      Object.entries(config).map(([key, value]) => [key, interpolateDeep(value, interpolate)]),
+    );
+  }
+
+  #taskConfig(runId: string): TaskConfig {
+    const { job, group, task, allocId, dirs } = this.#subject;
+    const env = this.#env();
+    return {
+      runId,
+      allocId,
+      jobId: job.id,
+      group: group.name,
+      task: task.name,
+      config: this.#resolvedConfig(env),
+      env: env.env,
+      user: task.user === undefined ? undefined : env.interpolate(task.user),
+      resources: task.resources,
+      logs: task.logs,
+      leftovers: task.leftovers,
+      dirs,
+    };
+  }
+}
+
+/** Effects that are harmless if the agent dies before the record is stored: they are simply done again. */
+function canRunBeforeStored(effect: Effect): boolean {
+  return (
+    effect.kind === 'run_hooks' ||
+    effect.kind === 'set_timer' ||
+    effect.kind === 'abort_hooks' ||
+    effect.kind === 'detach' ||
+    effect.kind === 'done'
+  );
+}
