@@ -322,6 +322,8 @@ export interface TaskState {
     /** Process id of the workload while State is `running`. */
     readonly Pid: number | null;
     readonly Attempts: number;
+    /** Restarts counted in the policy's current interval. */
+    readonly RestartsUsed: number;
     /** Older events that the bound on the history has dropped. */
     readonly EventsDropped: number;
   };
