@@ -1,7 +1,7 @@
 // Owns the search for what a test run, the demo or the bench left on this host. Each of them puts all it makes below a
 // directory with a name of its own and hands that name to its processes, so that copies running side by side are told
 // apart: a process, cgroup or mount is ours when the name is in its environment, path or root.
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Executors end a moment after the record of their workload is durable: the only wait here, and a bounded one. */
@@ -28,8 +28,9 @@ export function processesOf(marker) {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
     const environment = read(`/proc/${name}/environ`);
     const command = read(`/proc/${name}/cmdline`).replaceAll('\0', ' ').trim();
-    // A zombie has neither.
-    if (environment.includes(marker) || command.includes(marker)) found.push({ pid: Number(name), command });
+    // A zombie has none of these. An executor has no environment, but its run directory open.
+    const traces = [environment, command, ...openFiles(name)];
+    if (traces.some((trace) => trace.includes(marker))) found.push({ pid: Number(name), command });
   }
   return found;
 }
@@ -60,6 +61,16 @@ function cgroups(marker) {
 
 function files(scratch) {
   return list(scratch).map((entry) => `left behind: ${join(scratch, entry.name)}`);
+}
+
+function openFiles(pid) {
+  return list(`/proc/${pid}/fd`).map(({ name }) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${name}`);
+    } catch {
+      return '';
+    }
+  });
 }
 
 /** Empty for what is gone or not ours to read. */
