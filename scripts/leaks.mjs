@@ -21,15 +21,18 @@ export async function findLeaks(marker, scratch) {
   }
 }
 
-/** @param {string} marker @returns {{pid: number, command: string}[]} living processes of the run, without this one */
+/**
+ * Living processes of the run, without this one. Known by their environment; executors, who have none, by their files.
+ * @param {string} marker @returns {{pid: number, command: string}[]}
+ */
 export function processesOf(marker) {
   const found = [];
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
-    const environment = read(`/proc/${name}/environ`);
     const command = read(`/proc/${name}/cmdline`).replaceAll('\0', ' ').trim();
-    // A zombie has none of these. An executor has no environment, but its run directory open.
-    const traces = [environment, command, ...openFiles(name)];
+    const traces = command.includes('holdfast-executor')
+      ? [command, ...openFiles(name)]
+      : [read(`/proc/${name}/environ`)];
     if (traces.some((trace) => trace.includes(marker))) found.push({ pid: Number(name), command });
   }
   return found;
@@ -46,8 +49,8 @@ function mounts(marker) {
     .map((line) => `left behind: mount ${line.split(' ')[4]}`);
 }
 
-/** Groups of every hierarchy whose name holds the marker; a parent that is listed stands for what is below it. */
-function cgroups(marker) {
+/** Groups at the top of every hierarchy whose name holds the marker. @param {string} marker @returns {string[]} */
+export function cgroupsOf(marker) {
   const roots = read('/proc/self/mountinfo')
     .split('\n')
     .filter((line) => / - cgroup2? /.test(line))
@@ -55,8 +58,12 @@ function cgroups(marker) {
   return roots.flatMap((root) =>
     list(root)
       .filter((entry) => entry.isDirectory() && entry.name.includes(marker))
-      .map((entry) => `left behind: cgroup ${join(root, entry.name)}`),
+      .map((entry) => join(root, entry.name)),
   );
+}
+
+function cgroups(marker) {
+  return cgroupsOf(marker).map((path) => `left behind: cgroup ${path}`);
 }
 
 function files(scratch) {
