@@ -27,8 +27,9 @@ test('docs/errors.md describes every code, each once, and no other', () => {
 test('docs/errors.md gives each code the HTTP status it is sent with, a meaning and a cure', () => {
   for (const code of ERROR_CODES) {
     const row = rows.find((candidate) => candidate.code === code);
-    assert.equal(row?.status, httpStatusOf(code), code);
-    assert.ok((row?.meaning.length ?? 0) > 10, `${code}: what does it mean?`);
-    assert.ok((row?.cure.length ?? 0) > 10, `${code}: what can be done?`);
+    assert.ok(row !== undefined, code);
+    assert.equal(row.status, httpStatusOf(code), code);
+    assert.ok(row.meaning.length > 10, `${code}: what does it mean?`);
+    assert.ok(row.cure.length > 10, `${code}: what can be done?`);
   }
 });
