@@ -172,7 +172,10 @@ export class RealAgent implements AsyncDisposable {
     let stderr = '';
     child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk));
     child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr += chunk));
+    const deadline = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS);
     await once(child, 'close');
+    clearTimeout(deadline);
+    assert.equal(child.signalCode, null, `holdfast ${args.join(' ')} did not end:\n${stdout}${stderr}`);
     return { code: child.exitCode, stdout, stderr };
   }
 

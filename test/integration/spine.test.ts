@@ -169,16 +169,26 @@ describe('how a task ended', () => {
   it('SIGKILL from outside and exit 137 are told apart in the record, the events, the history and the table', async () => {
     await using agent = await RealAgent.start();
     await agent.register(job('killed', [{ name: 'task', command: '/bin/sleep', args: ['1000'] }]));
-    await agent.register(job('code137', [shell('task', 'exit 137')]));
-    const [victim] = await agent.untilTasks('killed', 'runs', allRunning(1));
-    assert.ok(victim !== undefined);
-    const record = agent.runDir(runIdOf(victim));
-    // The record goes once its end is stored: keep reading it until it is there to be read.
-    process.kill(pidOf(victim), 'SIGKILL');
+    await agent.register(
+      job('code137', [shell('task', 'until [ -e "$NOMAD_ALLOC_DIR/data/cue" ]; do sleep 0.05; done; exit 137')]),
+    );
+    const [killed] = await agent.untilTasks('killed', 'runs', allRunning(1));
+    const [code137] = await agent.untilTasks('code137', 'runs', allRunning(1));
+    assert.ok(killed !== undefined && code137 !== undefined);
+    // The agent removes a record once it is stored: it is held still until the records have been read here.
+    process.kill(agent.pid, 'SIGSTOP');
+    process.kill(pidOf(killed), 'SIGKILL');
+    writeFileSync(join(agent.dataDir, 'alloc', code137.allocId, 'alloc', 'data', 'cue'), '');
+    const records = await until('both have left a record', () => {
+      const paths = [killed, code137].map((view) => join(agent.runDir(runIdOf(view)), 'exit'));
+      return paths.every((path) => existsSync(path)) && paths.map((path) => readFileSync(path, 'utf8'));
+    });
+    assert.match(records[0] ?? '', /^result=signaled\nsignal=9$/m);
+    assert.match(records[1] ?? '', /^result=exited\ncode=137$/m);
+    process.kill(agent.pid, 'SIGCONT');
     const over = (tasks: readonly TaskView[]): boolean => tasks.every(({ state }) => state.State === 'dead');
     await agent.untilTasks('killed', 'is over', over);
     await agent.untilTasks('code137', 'is over', over);
-    assert.ok(!existsSync(record), 'the run directory goes when the end is stored');
 
     for (const [id, text, details] of [
       ['killed', 'killed by SIGKILL', { exit_kind: 'signaled', exit_code: '137', signal: '9' }],
