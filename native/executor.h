@@ -119,6 +119,7 @@ struct stream {
 	int fifo;   /* read end; -1 when there is none, or after its end */
 	int file;   /* -1 when none is open */
 	bool ended; /* read to its end */
+	bool lost;   /* taken over when nobody held the pipe any more */
 	bool copies; /* the file system cannot splice */
 	uint64_t index, pos;
 	uint64_t bytes, dropped; /* since this executor began */
@@ -138,8 +139,9 @@ struct client {
 	bool waiting;
 	uint16_t wait_request;
 	size_t len;
-	uint8_t buf[4 + MAX_FRAME];
+	uint8_t *buf; /* one whole frame; apart, so that idle clients cost no memory */
 };
+#define CLIENT_BUF (4U + MAX_FRAME)
 
 struct executor {
 	struct spec spec;
@@ -217,6 +219,7 @@ void cgroup_event(struct executor *x);
 int logs_open(struct executor *x);
 int fifos_make(struct executor *x);
 int fifos_open(struct executor *x);
+void fifos_note_loss(struct executor *x);
 int fifos_watch(struct executor *x);
 void pump(struct executor *x, uint32_t index, uint32_t events);
 /* Takes what is left in the pipes now, then lets go of them. True when both were at their end. */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,7 +25,15 @@
 /* Names that are no plain file are stepped over, so often. */
 #define MAX_SKIPPED 16
 
-static uint8_t chunk[CHUNK];
+/* What is looked at, dropped or copied. Its memory is given back after use, which is rare. */
+static _Alignas(4096) uint8_t chunk[CHUNK];
+static bool chunk_is_used;
+
+static void free_chunk(void) {
+	if (chunk_is_used)
+		(void) madvise(chunk, sizeof chunk, MADV_DONTNEED);
+	chunk_is_used = false;
+}
 
 static uint64_t max_bytes(const struct executor *x) {
 	return (uint64_t) x->spec.log_max_bytes;
@@ -121,6 +130,7 @@ static bool at_line_start(const struct stream *s) {
 static size_t look(struct executor *x, const struct stream *s, size_t len) {
 	ssize_t n = tee(s->fifo, x->logs.scratch[1], len < CHUNK ? len : CHUNK, SPLICE_F_NONBLOCK);
 	size_t got = 0;
+	chunk_is_used = true;
 	while (n > 0 && got < (size_t) n) {
 		ssize_t r = read(x->logs.scratch[0], chunk + got, (size_t) n - got);
 		if (r <= 0)
@@ -182,6 +192,7 @@ static int mark_gap(struct stream *s) {
 
 static ssize_t drop(struct stream *s, size_t want, int errnum) {
 	ssize_t n = read(s->fifo, chunk, want < CHUNK ? want : CHUNK);
+	chunk_is_used = true;
 	if (n <= 0)
 		return n < 0 ? -errno : 0;
 	s->bytes += (uint64_t) n;
@@ -194,6 +205,7 @@ static ssize_t drop(struct stream *s, size_t want, int errnum) {
 /* For file systems that cannot splice. */
 static ssize_t copy(struct stream *s, size_t take) {
 	ssize_t n = read(s->fifo, chunk, take < CHUNK ? take : CHUNK);
+	chunk_is_used = true;
 	if (n <= 0)
 		return n < 0 ? -errno : 0;
 	ssize_t done = 0;
@@ -263,9 +275,18 @@ void pump(struct executor *x, uint32_t index, uint32_t events) {
 	for (uint64_t moved = 0; moved < TURN_BYTES && (want = at_hand(s)) > 0;) {
 		ssize_t n = move(x, s, want);
 		if (n <= 0)
-			return;
+			break;
 		moved += (uint64_t) n;
 	}
+	free_chunk();
+}
+
+/* True when the pipe is empty and nobody has it open for writing. Takes nothing. */
+static bool is_at_end(const struct executor *x, const struct stream *s) {
+	ssize_t n = tee(s->fifo, x->logs.scratch[1], 1, SPLICE_F_NONBLOCK);
+	if (n > 0)
+		(void) !read(x->logs.scratch[0], chunk, sizeof chunk);
+	return n == 0;
 }
 
 static void finish_stream(struct executor *x, struct stream *s) {
@@ -277,8 +298,7 @@ static void finish_stream(struct executor *x, struct stream *s) {
 			break;
 		left -= (size_t) n < left ? (size_t) n : left;
 	}
-	/* Nothing and no writer: the end. With a writer left it would be EAGAIN. */
-	if (s->fifo >= 0 && read(s->fifo, chunk, 1) == 0)
+	if (s->fifo >= 0 && is_at_end(x, s))
 		s->ended = true;
 	close_fd(&s->fifo);
 	if (s->gap > 0 && ready_file(x, s) == 0)
@@ -291,7 +311,7 @@ bool pump_finish(struct executor *x) {
 	for (size_t i = 0; i < STREAMS; i++) {
 		struct stream *s = &x->logs.streams[i];
 		finish_stream(x, s);
-		complete = complete && (s->ended || !x->spec.log_dir);
+		complete = complete && (!x->spec.log_dir || (s->ended && !s->lost));
 	}
 	return complete;
 }
@@ -358,6 +378,17 @@ int fifos_open(struct executor *x) {
 			return -EINVAL;
 	}
 	return 0;
+}
+
+/*
+ * For the one that takes over: a pipe that nobody holds any more has forgotten what was in it when its last holder
+ * went. Nobody can tell whether that was nothing.
+ */
+void fifos_note_loss(struct executor *x) {
+	for (size_t i = 0; x->spec.log_dir && i < STREAMS; i++) {
+		struct stream *s = &x->logs.streams[i];
+		s->lost = s->fifo < 0 || is_at_end(x, s);
+	}
 }
 
 int fifos_make(struct executor *x) {
