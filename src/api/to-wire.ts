@@ -242,6 +242,7 @@ export function taskStateToWire(task: TaskRecord, context: Pick<WireContext, 'pi
       RunID: task.runId ?? null,
       Pid: pid ?? null,
       Attempts: task.attempts,
+      RestartsUsed: task.restartWindow?.used ?? 0,
       EventsDropped: task.eventsDropped,
     },
   };

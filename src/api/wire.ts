@@ -70,6 +70,7 @@ const HTTP_STATUS: Readonly<Record<ErrorCode, number>> = {
   store_locked: 503,
   store_unavailable: 503,
   timeout: 504,
+  too_many: 429,
 };
 
 /** The HTTP status of an error. The only such map. */
@@ -322,6 +323,8 @@ export interface TaskState {
     /** Process id of the workload while State is `running`. */
     readonly Pid: number | null;
     readonly Attempts: number;
+    /** Restarts counted in the policy's current interval. */
+    readonly RestartsUsed: number;
     /** Older events that the bound on the history has dropped. */
     readonly EventsDropped: number;
   };

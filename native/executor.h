@@ -1,0 +1,248 @@
+/*
+ * executor.h - the state of one executor, and what its parts offer each other.
+ *
+ *   executor.c  commands, set-up, the loop, and the steps from one phase to the next
+ *   spec.c      what to run                        spawn.c  from the gate to execve
+ *   reap.c      who ended, and how                 kill.c   signals, STOP, and the end of the whole tree
+ *   pump.c      output into rotated files          wire.c   the socket
+ *   record.c    status and exit files              adopt.c  taking over from an executor that died
+ *
+ * One thread, one epoll. Set-up may fail and may allocate; the loop does neither.
+ */
+#pragma once
+
+#include <signal.h>
+#include <sys/epoll.h>
+
+#include "spec.h"
+
+#define PROTOCOL_VERSION 1
+#define MAX_CLIENTS 8
+#define MAX_FRAME 65536U
+#define STREAMS 2
+/* Everything /proc knows fits into one status file. */
+#define STATUS_CAP 2048U
+
+/* Exit statuses of the foreground process; see README.md, "Commands". */
+enum told { TOLD_OK = 0, TOLD_CLAIMED = 10, TOLD_START_FAILED = 11, TOLD_NO_SETUP = 12, TOLD_NOT_THERE = 13 };
+
+enum phase {
+	PHASE_READY,     /* waits for GO */
+	PHASE_STARTING,  /* the child exists, exec has not been seen */
+	PHASE_RUNNING,   /* exec happened */
+	PHASE_ENDING,    /* the leader has ended; its tree and its output have not */
+	PHASE_RECORDING, /* all is known, the record is not durable yet */
+	PHASE_DONE       /* told everybody */
+};
+
+/* Stages of a start, as named in the exit record. */
+enum stage {
+	STAGE_NONE,
+	STAGE_SETUP,
+	STAGE_LOG_DIR,
+	STAGE_STATUS,
+	STAGE_GATE,
+	STAGE_CLONE,
+	STAGE_SESSION,
+	STAGE_CGROUP,
+	STAGE_JOIN_PROCS,
+	STAGE_OOM_SCORE_ADJ,
+	STAGE_STDIO,
+	STAGE_USER,
+	STAGE_GROUPS,
+	STAGE_GID,
+	STAGE_UID,
+	STAGE_CHDIR,
+	STAGE_EXEC,
+	STAGE_COUNT
+};
+
+enum leftovers { LEFTOVERS_KILL = 0, LEFTOVERS_KEEP = 1 };
+enum stop_stage { STOP_NONE, STOP_SIGNAL, STOP_KILL };
+enum result { RESULT_UNKNOWN, RESULT_EXITED, RESULT_SIGNALED, RESULT_START_FAILED };
+
+/* What an epoll event is about: kind in the upper half of data.u64, index in the lower. */
+enum source {
+	SOURCE_SIGNALS,
+	SOURCE_TIMER,
+	SOURCE_LEADER,
+	SOURCE_REPORT,
+	SOURCE_STREAM,
+	SOURCE_CGROUP,
+	SOURCE_LISTENER,
+	SOURCE_CLIENT
+};
+
+/* The first process of the workload. */
+struct leader {
+	pid_t pid; /* 0 before there is one */
+	uint64_t start_ticks;
+	int pidfd; /* the only way to signal it */
+	bool ended;
+	bool killed_by_us; /* a SIGKILL was sent to it from here: its death by SIGKILL is no sign of OOM */
+	uint64_t started_at_ns, started_mono_ns, ended_at_ns, ended_mono_ns;
+};
+
+struct outcome {
+	enum result result;
+	int code, signal;
+	bool core;
+	const char *how; /* null, or how an adopted one's status was found out */
+	enum stage stage;
+	int errnum;
+	const char *detail;
+};
+
+struct spawn {
+	int report; /* read end of the child's report pipe, -1 once it has ended */
+	bool into_cgroup; /* the child was born in the cgroup */
+	bool alive;       /* the child has been through the gate */
+	bool again;       /* start it once more without CLONE_INTO_CGROUP when this one is reaped */
+};
+
+struct stop {
+	bool asked;
+	int signal;
+	enum stop_stage stage;
+	uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = none */
+};
+
+/* The end of the whole tree: rounds at a bounded pace until nothing is left. */
+struct killing {
+	bool on;
+	uint64_t next_ns, pause_ns, last_found;
+	uint64_t leftovers; /* killed after the leader had ended */
+};
+
+struct stream {
+	const char *name;
+	int fifo;   /* read end; -1 when there is none, or after its end */
+	int file;   /* -1 when none is open */
+	bool ended; /* read to its end */
+	bool lost;   /* taken over when nobody held the pipe any more */
+	bool copies; /* the file system cannot splice */
+	uint64_t index, pos;
+	uint64_t bytes, dropped; /* since this executor began */
+	uint64_t gap;            /* dropped since the last marker */
+	int gap_errno;
+};
+
+struct logs {
+	int dir;
+	uid_t dir_owner;
+	int scratch[2]; /* pipe to look at output without taking it */
+	struct stream streams[STREAMS];
+};
+
+struct client {
+	int fd; /* -1 = free */
+	bool waiting;
+	uint16_t wait_request;
+	size_t len;
+	uint8_t *buf; /* one whole frame; apart, so that idle clients cost no memory */
+};
+#define CLIENT_BUF (4U + MAX_FRAME)
+
+struct executor {
+	struct spec spec;
+	int dir;      /* the run directory */
+	int lock;     /* holds the flock for life */
+	int proc;     /* /proc */
+	int epoll, signals, timer;
+	int listener;
+	int exit_file; /* exit.tmp, with room reserved on the disk */
+	int told;      /* pipe to the foreground process, -1 once told */
+	pid_t pid;
+	uint64_t start_ticks;
+	bool adopted;
+	bool adopted_before_exec; /* the one before us died before it knew whether exec happened */
+	int self_procs_error;     /* of moving ourselves, 0 or errno */
+
+	enum phase phase;
+	struct leader leader;
+	struct outcome outcome;
+	struct spawn spawn;
+	struct stop stop;
+	struct killing killing;
+	struct logs logs;
+
+	int cgroup_events; /* -1 when there is no v2 cgroup */
+	bool cgroup_watched;
+	uint64_t oom_kills_before, oom_kills;
+	bool leader_oom;
+	uint64_t memory_peak;
+
+	bool more_to_reap;
+	uint64_t info_deadline_ns;   /* adopted: how long to wait for the leader's status */
+	uint64_t record_retry_ns;    /* 0, or when to try the exit record again */
+	uint64_t listen_retry_ns;    /* 0, or when to accept again */
+	uint64_t armed_ns;           /* what the timer is set to */
+	struct client clients[MAX_CLIENTS];
+};
+
+/* executor.c */
+int watch(struct executor *x, int fd, uint32_t events, enum source source, uint32_t index);
+int change_watch(struct executor *x, int fd, uint32_t events, enum source source, uint32_t index);
+/* Tells the foreground process its exit status; only the first call counts. */
+void tell(struct executor *x, enum told told, const char *why);
+/* Opens the gate; harmless when it is open. */
+void go(struct executor *x);
+/* The workload could not be started. `detail` must live as long as x. */
+void start_failed(struct executor *x, enum stage stage, int errnum, const char *detail);
+int join_self_procs(struct executor *x);
+
+/* spawn.c: starts the child and lets it run once it is on record. Calls start_failed itself. */
+void spawn_leader(struct executor *x);
+/* The report pipe is readable. */
+void spawn_report(struct executor *x);
+const char *stage_name(enum stage stage);
+
+/* reap.c */
+void reap(struct executor *x);
+/* True when the kernel says that we have no child, not even a dead one. */
+bool no_children(void);
+/* Adopted: the leader's pidfd became readable, or hung up: it was reaped. */
+void adopted_leader_event(struct executor *x, uint32_t events);
+
+/* kill.c */
+int signal_leader(struct executor *x, int signal);
+/* Signals every process of the tree, best effort; returns how many were there. */
+uint64_t signal_tree(struct executor *x, int signal);
+void stop_request(struct executor *x, int signal, uint64_t grace_ms);
+void kill_begin(struct executor *x);
+/* Does what is due; true when nothing of the tree is left. */
+bool kill_step(struct executor *x, uint64_t now);
+bool tree_is_empty(struct executor *x);
+void cgroup_event(struct executor *x);
+
+/* pump.c */
+int logs_open(struct executor *x);
+int fifos_make(struct executor *x);
+int fifos_open(struct executor *x);
+void fifos_note_loss(struct executor *x);
+int fifos_watch(struct executor *x);
+void pump(struct executor *x, uint32_t index, uint32_t events);
+/* Takes what is left in the pipes now, then lets go of them. True when both were at their end. */
+bool pump_finish(struct executor *x);
+
+/* wire.c */
+int listen_at_sock(struct executor *x);
+void accept_clients(struct executor *x);
+void client_ready(struct executor *x, uint32_t index);
+/* Answers all open WAITs. */
+void answer_waits(struct executor *x);
+
+/* record.c */
+uint32_t crc32_of(const void *data, size_t len);
+void status_text(const struct executor *x, struct text *t);
+/* Replaces `status`. 0 or -errno. */
+int status_write(const struct executor *x);
+/* Opens exit.tmp and reserves room, so that a full disk cannot swallow the record. Best effort. */
+void record_reserve(struct executor *x);
+/* Makes `exit` durable. 0 or -errno. */
+int record_write(struct executor *x, bool log_complete);
+uint64_t read_oom_kills(const struct executor *x);
+
+/* adopt.c: finds the workload of a run whose executor died. Fills leader and phase; `told` says what came of it. */
+enum told adopt_find(struct executor *x, struct text *reterr_why);
+bool belongs_to_adopted(const struct executor *x, pid_t pid, const struct proc_stat *stat);

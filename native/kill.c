@@ -1,0 +1,213 @@
+/*
+ * kill.c - signals, STOP, and the end of the whole tree. No process is signalled by its bare pid: always through a
+ * pidfd, looked at again after it was opened.
+ */
+#define _GNU_SOURCE
+#include "executor.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define FIRST_PAUSE_NS (5 * NS_PER_MS)
+/* What cannot die (state D) is asked again at this pace, for ever. */
+#define LONGEST_PAUSE_NS NS_PER_SEC
+/* Ten years: longer ones would overflow in ns. */
+#define LONGEST_GRACE_MS (UINT64_C(10) * 365 * 86400 * 1000)
+/* Deeper chains of parents than this are caught in a later round, once the upper ones are dead. */
+#define MAX_DEPTH 256
+
+int signal_leader(struct executor *x, int signal) {
+	if (x->leader.pidfd < 0 || x->leader.ended)
+		return -ESRCH;
+	if (signal == SIGKILL)
+		x->leader.killed_by_us = true;
+	return pidfd_signal(x->leader.pidfd, signal);
+}
+
+/* `directory of path` + name; false when it does not fit. */
+static bool sibling(char *buf, size_t cap, const char *path, const char *name) {
+	const char *slash = strrchr(path, '/');
+	if (!slash)
+		return false;
+	int n = snprintf(buf, cap, "%.*s/%s", (int) (slash - path), path, name);
+	return n > 0 && (size_t) n < cap;
+}
+
+/* A frozen process cannot react to a signal, and on v1 not even die. Best effort. */
+static void thaw(const struct executor *x) {
+	char path[4096];
+	int n = x->spec.cgroup ? snprintf(path, sizeof path, "%s/cgroup.freeze", x->spec.cgroup) : -1;
+	if (n > 0 && (size_t) n < sizeof path)
+		(void) write_file(path, "0");
+	for (char **procs = x->spec.join_procs; *procs; procs++) {
+		if (sibling(path, sizeof path, *procs, "freezer.state"))
+			(void) write_file(path, "THAWED");
+	}
+}
+
+/* Is it below this executor? Follows the parents upwards. */
+static bool is_descendant(const struct executor *x, const struct proc_stat *of) {
+	struct proc_stat at = *of;
+	for (int depth = 0; depth < MAX_DEPTH; depth++) {
+		if (at.ppid == x->pid)
+			return true;
+		if (at.ppid <= 1 || proc_stat_read(x->proc, at.ppid, &at) < 0)
+			return false;
+	}
+	return false;
+}
+
+static bool belongs(const struct executor *x, pid_t pid, struct proc_stat *ret_stat) {
+	if (pid == x->pid || proc_stat_read(x->proc, pid, ret_stat) < 0)
+		return false;
+	if (ret_stat->state == 'Z' || ret_stat->state == 'X')
+		return false;
+	return x->adopted ? belongs_to_adopted(x, pid, ret_stat) : is_descendant(x, ret_stat);
+}
+
+/* Signals pid when it is of the tree. True when it was. Signal 0 only counts. */
+static bool signal_member(struct executor *x, pid_t pid, int signal) {
+	struct proc_stat seen, again;
+	if (!belongs(x, pid, &seen))
+		return false;
+	AUTO_FD pidfd = pidfd_of(pid);
+	if (pidfd < 0)
+		return false;
+	if (proc_stat_read(x->proc, pid, &again) < 0 || again.start_ticks != seen.start_ticks)
+		return false;
+	if (signal == SIGKILL && pid == x->leader.pid && !x->leader.ended)
+		x->leader.killed_by_us = true;
+	return signal == 0 || pidfd_signal(pidfd, signal) != -ESRCH;
+}
+
+struct entry {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
+uint64_t signal_tree(struct executor *x, int signal) {
+	_Alignas(struct entry) char buf[4096];
+	uint64_t found = 0;
+	if (lseek(x->proc, 0, SEEK_SET) < 0)
+		return 0;
+	/* /proc lists by rising pid: what is forked while we look is mostly seen in the same pass. */
+	for (;;) {
+		long n = syscall(SYS_getdents64, x->proc, buf, sizeof buf);
+		if (n <= 0)
+			return found;
+		for (long at = 0; at < n;) {
+			const struct entry *e = (const struct entry *) (buf + at);
+			at += e->size;
+			long pid = strtol(e->name, NULL, 10);
+			if (pid > 1 && signal_member(x, (pid_t) pid, signal))
+				found++;
+		}
+	}
+}
+
+/* False also when the cgroup is gone, or there is none. */
+static bool cgroup_is_populated(const struct executor *x) {
+	char buf[256];
+	uint64_t populated = 0;
+	if (x->cgroup_events < 0)
+		return false;
+	ssize_t n = pread(x->cgroup_events, buf, sizeof buf - 1, 0);
+	if (n < 0)
+		return false;
+	buf[n] = '\0';
+	return find_number(buf, "populated", ' ', &populated) == 0 && populated != 0;
+}
+
+bool tree_is_empty(struct executor *x) {
+	if (cgroup_is_populated(x))
+		return false;
+	return x->adopted ? signal_tree(x, 0) == 0 : no_children();
+}
+
+static void watch_cgroup(struct executor *x) {
+	if (x->cgroup_events < 0 || x->cgroup_watched)
+		return;
+	x->cgroup_watched = watch(x, x->cgroup_events, EPOLLPRI, SOURCE_CGROUP, 0) == 0;
+}
+
+void cgroup_event(struct executor *x) {
+	/* Reading is what makes the descriptor quiet again. A cgroup that was removed would stay loud. */
+	char buf[256];
+	if (pread(x->cgroup_events, buf, sizeof buf, 0) < 0) {
+		close_fd(&x->cgroup_events);
+		x->cgroup_watched = false;
+	}
+}
+
+void kill_begin(struct executor *x) {
+	if (x->killing.on)
+		return;
+	x->killing.on = true;
+	x->killing.next_ns = 0;
+	x->killing.pause_ns = FIRST_PAUSE_NS;
+	watch_cgroup(x);
+}
+
+static void kill_round(struct executor *x) {
+	char path[4096];
+	if (!x->leader.ended)
+		x->leader.killed_by_us = true;
+	int n = x->spec.cgroup ? snprintf(path, sizeof path, "%s/cgroup.kill", x->spec.cgroup) : -1;
+	if (n > 0 && (size_t) n < sizeof path)
+		(void) write_file(path, "1");
+	/* Also without a cgroup, on kernels without cgroup.kill, and for what has left the cgroup. */
+	uint64_t found = signal_tree(x, SIGKILL);
+	thaw(x);
+	/* Nobody's parent here: they cannot be counted when they are reaped. */
+	if (x->adopted && x->leader.ended && x->killing.leftovers == 0)
+		x->killing.leftovers = found;
+	/* Quick as long as something changes, slow when what is left does not die. */
+	struct killing *k = &x->killing;
+	k->pause_ns = found != k->last_found ? FIRST_PAUSE_NS : k->pause_ns * 2;
+	if (k->pause_ns > LONGEST_PAUSE_NS)
+		k->pause_ns = LONGEST_PAUSE_NS;
+	k->last_found = found;
+	k->next_ns = mono_ns() + k->pause_ns;
+}
+
+bool kill_step(struct executor *x, uint64_t now) {
+	bool due = now >= x->killing.next_ns;
+	/* For an adopted tree even the question is a walk through /proc: ask it at the pace of the rounds. */
+	if (x->leader.ended && (!x->adopted || due) && tree_is_empty(x))
+		return true;
+	if (!due)
+		return false;
+	kill_round(x);
+	return false;
+}
+
+void stop_request(struct executor *x, int signal, uint64_t grace_ms) {
+	uint64_t deadline = mono_ns() + (grace_ms < LONGEST_GRACE_MS ? grace_ms : LONGEST_GRACE_MS) * NS_PER_MS;
+	if (signal == 0)
+		deadline = mono_ns();
+	if (!x->stop.asked || deadline < x->stop.deadline_ns)
+		x->stop.deadline_ns = deadline;
+	x->stop.asked = true;
+	if (signal != 0 || x->stop.signal == 0)
+		x->stop.signal = signal;
+	if (x->phase == PHASE_READY) {
+		start_failed(x, STAGE_GATE, ECANCELED, "stopped before its start");
+		return;
+	}
+	if (signal != 0 && signal_leader(x, signal) == 0) {
+		if (x->stop.stage == STOP_NONE)
+			x->stop.stage = STOP_SIGNAL;
+		thaw(x);
+		(void) signal_leader(x, SIGCONT);
+	}
+	(void) status_write(x);
+}

@@ -1,0 +1,217 @@
+/*
+ * record.c - the two files that say what became of a run. `status` is for whoever looks while it runs and is replaced
+ * without fsync: after a power cut the boot id says that it is stale. `exit` is durable before anybody is told.
+ */
+#define _GNU_SOURCE
+#include "executor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RECORD_CAP 8192U
+
+uint32_t crc32_of(const void *data, size_t len) {
+	const uint8_t *p = data;
+	uint32_t crc = ~UINT32_C(0);
+	for (size_t i = 0; i < len; i++) {
+		crc ^= p[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = (crc >> 1) ^ (UINT32_C(0xEDB88320) & (0U - (crc & 1U)));
+	}
+	return ~crc;
+}
+
+static const char *state_name(const struct executor *x) {
+	switch (x->phase) {
+	case PHASE_READY:
+		return "ready";
+	case PHASE_STARTING:
+		return x->stop.asked ? "stopping" : "starting";
+	case PHASE_RUNNING:
+		return x->stop.asked ? "stopping" : "running";
+	case PHASE_ENDING:
+		return "stopping";
+	case PHASE_RECORDING:
+	case PHASE_DONE:
+		break;
+	}
+	return x->outcome.result == RESULT_START_FAILED ? "failed" : "exited";
+}
+
+static void add_number(struct text *t, const char *key, uint64_t value) {
+	text_add(t, "%s=%llu\n", key, (unsigned long long) value);
+}
+
+static void add_leader(struct text *t, const struct leader *leader) {
+	if (leader->pid == 0)
+		return;
+	add_number(t, "pid", (uint64_t) leader->pid);
+	add_number(t, "pid_start", leader->start_ticks);
+	add_number(t, "started_at_ns", leader->started_at_ns);
+	add_number(t, "started_mono_ns", leader->started_mono_ns);
+}
+
+static void add_names(struct text *t, const struct executor *x) {
+	text_add_value(t, "run_id", x->spec.run_id);
+	text_add_value(t, "boot_id", x->spec.boot_id);
+	text_add_value(t, "version", HOLDFAST_VERSION);
+}
+
+void status_text(const struct executor *x, struct text *t) {
+	text_add(t, "holdfast_status=1\n");
+	add_names(t, x);
+	text_add_value(t, "state", state_name(x));
+	add_number(t, "executor_pid", (uint64_t) x->pid);
+	add_number(t, "executor_start", x->start_ticks);
+	add_leader(t, &x->leader);
+	if (x->adopted)
+		text_add(t, "adopted=1\n");
+	if (x->adopted_before_exec)
+		text_add(t, "exec_unseen=1\n");
+	if (x->self_procs_error != 0)
+		add_number(t, "self_procs_errno", (uint64_t) x->self_procs_error);
+}
+
+int status_write(const struct executor *x) {
+	char buf[STATUS_CAP];
+	struct text t = { .at = buf, .cap = sizeof buf };
+	status_text(x, &t);
+	int fd = openat(x->dir, "status.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	/*
+	 * ext4 writes a file out at once when it replaces another and has no blocks yet, which takes longer than all
+	 * else here. It need not be on disk: give it its blocks first.
+	 */
+	(void) posix_fallocate(fd, 0, (off_t) t.len);
+	int r = write_full(fd, t.at, t.len);
+	if (close(fd) < 0 && r == 0)
+		r = -errno;
+	if (r == 0 && renameat(x->dir, "status.tmp", x->dir, "status") < 0)
+		r = -errno;
+	return r;
+}
+
+uint64_t read_oom_kills(const struct executor *x) {
+	char buf[1024];
+	uint64_t kills = 0;
+	/* v2 memory.events and v1 memory.oom_control call the counter by the same name. */
+	if (!x->spec.memory_events || read_file_at(-1, x->spec.memory_events, buf, sizeof buf) < 0 ||
+	    find_number(buf, "oom_kill", ' ', &kills) < 0)
+		return x->oom_kills_before;
+	return kills;
+}
+
+static uint64_t read_memory_peak(const struct executor *x) {
+	char buf[64];
+	unsigned long long peak = 0;
+	if (!x->spec.memory_peak || read_file_at(-1, x->spec.memory_peak, buf, sizeof buf) < 0 ||
+	    sscanf(buf, "%llu", &peak) != 1)
+		return 0;
+	return peak;
+}
+
+static void add_outcome(struct text *t, const struct outcome *o) {
+	switch (o->result) {
+	case RESULT_EXITED:
+		text_add(t, "result=exited\ncode=%d\n", o->code);
+		break;
+	case RESULT_SIGNALED:
+		text_add(t, "result=signaled\nsignal=%d\ncore=%d\n", o->signal, o->core ? 1 : 0);
+		break;
+	case RESULT_UNKNOWN:
+		text_add(t, "result=unknown\nreason=supervision_lost\n");
+		break;
+	case RESULT_START_FAILED:
+		text_add(t, "result=start_failed\nstage=%s\nerrno=%d\n", stage_name(o->stage), o->errnum);
+		text_add_value(t, "detail", o->detail ? o->detail : "");
+		break;
+	}
+	if (o->how)
+		text_add_value(t, "how", o->how);
+}
+
+static uint64_t timeval_us(struct timeval t) {
+	return (uint64_t) t.tv_sec * 1000000U + (uint64_t) t.tv_usec;
+}
+
+/* Of what we reaped ourselves; an adopted tree is reaped by somebody else, and then nothing is said. */
+static void add_usage(struct text *t, const struct executor *x) {
+	struct rusage usage;
+	if (x->adopted || getrusage(RUSAGE_CHILDREN, &usage) < 0)
+		return;
+	add_number(t, "cpu_user_us", timeval_us(usage.ru_utime));
+	add_number(t, "cpu_sys_us", timeval_us(usage.ru_stime));
+	add_number(t, "max_rss_kib", (uint64_t) usage.ru_maxrss);
+}
+
+static void add_evidence(struct text *t, const struct executor *x, bool log_complete) {
+	static const char *const stop_stages[] = { "none", "signal", "kill" };
+	if (x->stop.asked) {
+		add_number(t, "stop_signal", (uint64_t) x->stop.signal);
+		text_add_value(t, "stop_stage", stop_stages[x->stop.stage]);
+	}
+	add_number(t, "oom_kills", read_oom_kills(x) - x->oom_kills_before);
+	add_number(t, "leader_oom", x->leader_oom ? 1 : 0);
+	add_number(t, "leftovers_killed", x->killing.leftovers);
+	add_usage(t, x);
+	add_number(t, "memory_peak_bytes", read_memory_peak(x));
+	add_number(t, "log_complete", log_complete ? 1 : 0);
+	for (size_t i = 0; i < STREAMS; i++) {
+		const struct stream *s = &x->logs.streams[i];
+		text_add(t, "%s_bytes=%llu\n", s->name, (unsigned long long) s->bytes);
+		text_add(t, "%s_dropped=%llu\n", s->name, (unsigned long long) s->dropped);
+	}
+}
+
+static void record_text(const struct executor *x, bool log_complete, struct text *t) {
+	text_add(t, "holdfast_exit=1\n");
+	add_names(t, x);
+	add_outcome(t, &x->outcome);
+	if (x->adopted)
+		text_add(t, "adopted=1\n");
+	if (x->outcome.result != RESULT_START_FAILED) {
+		add_leader(t, &x->leader);
+		add_number(t, "ended_at_ns", x->leader.ended_at_ns);
+		add_number(t, "ended_mono_ns", x->leader.ended_mono_ns);
+	}
+	add_evidence(t, x, log_complete);
+	text_add(t, "crc32=%08x\n", crc32_of(t->at, t->len));
+}
+
+void record_reserve(struct executor *x) {
+	x->exit_file = openat(x->dir, "exit.tmp", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (x->exit_file >= 0)
+		(void) posix_fallocate(x->exit_file, 0, RECORD_CAP);
+}
+
+int record_write(struct executor *x, bool log_complete) {
+	char buf[RECORD_CAP];
+	struct text t = { .at = buf, .cap = sizeof buf };
+	record_text(x, log_complete, &t);
+	struct stat st;
+	if (fstat(x->dir, &st) == 0 && st.st_nlink == 0)
+		return 0; /* The run directory was removed: nobody is left who could read it. */
+	if (x->exit_file < 0)
+		record_reserve(x);
+	if (x->exit_file < 0)
+		return -errno;
+	if (lseek(x->exit_file, 0, SEEK_SET) < 0)
+		return -errno;
+	int r = write_full(x->exit_file, t.at, t.len);
+	if (r < 0)
+		return r;
+	if (ftruncate(x->exit_file, (off_t) t.len) < 0 || fsync(x->exit_file) < 0)
+		return -errno;
+	if (renameat(x->dir, "exit.tmp", x->dir, "exit") < 0) {
+		int error = -errno;
+		close_fd(&x->exit_file); /* Somebody took exit.tmp away: make a new one next time. */
+		return error;
+	}
+	return fsync(x->dir) < 0 ? -errno : 0;
+}

@@ -1,0 +1,222 @@
+/* spec.c - see spec.h. Parses untrusted input: every length is checked before it is used. */
+#define _GNU_SOURCE
+#include "spec.h"
+#include "tlv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SPEC_MAX_BYTES (4U << 20)
+#define SPEC_MAGIC "HFSPEC01"
+#define MAGIC_LEN 8U
+#define DEFAULT_LOG_FILES 10
+#define DEFAULT_LOG_BYTES (10 << 20)
+
+enum spec_tag {
+	TAG_RUN_ID = 1,
+	TAG_BOOT_ID,
+	TAG_TITLE,
+	TAG_PATH,
+	TAG_ARGV,
+	TAG_ENV,
+	TAG_CWD,
+	TAG_USER,
+	TAG_LOG_DIR,
+	TAG_LOG_NAME,
+	TAG_LOG_MAX_FILES,
+	TAG_LOG_MAX_BYTES,
+	TAG_CGROUP,
+	TAG_JOIN_PROCS,
+	TAG_SELF_PROCS,
+	TAG_GATE,
+	TAG_LEFTOVERS,
+	TAG_OOM_SCORE_ADJ,
+	TAG_MEMORY_EVENTS,
+	TAG_MEMORY_PEAK,
+	TAG_COUNT
+};
+
+enum kind { KIND_UNKNOWN, KIND_STRING, KIND_LIST, KIND_INT };
+static const struct {
+	enum kind kind;
+	size_t offset;
+} tags[TAG_COUNT] = {
+	[TAG_RUN_ID] = { KIND_STRING, offsetof(struct spec, run_id) },
+	[TAG_BOOT_ID] = { KIND_STRING, offsetof(struct spec, boot_id) },
+	[TAG_TITLE] = { KIND_STRING, offsetof(struct spec, title) },
+	[TAG_PATH] = { KIND_STRING, offsetof(struct spec, path) },
+	[TAG_ARGV] = { KIND_LIST, offsetof(struct spec, argv) },
+	[TAG_ENV] = { KIND_LIST, offsetof(struct spec, envp) },
+	[TAG_CWD] = { KIND_STRING, offsetof(struct spec, cwd) },
+	[TAG_USER] = { KIND_STRING, offsetof(struct spec, user) },
+	[TAG_LOG_DIR] = { KIND_STRING, offsetof(struct spec, log_dir) },
+	[TAG_LOG_NAME] = { KIND_STRING, offsetof(struct spec, log_name) },
+	[TAG_LOG_MAX_FILES] = { KIND_INT, offsetof(struct spec, log_max_files) },
+	[TAG_LOG_MAX_BYTES] = { KIND_INT, offsetof(struct spec, log_max_bytes) },
+	[TAG_CGROUP] = { KIND_STRING, offsetof(struct spec, cgroup) },
+	[TAG_JOIN_PROCS] = { KIND_LIST, offsetof(struct spec, join_procs) },
+	[TAG_SELF_PROCS] = { KIND_LIST, offsetof(struct spec, self_procs) },
+	[TAG_GATE] = { KIND_INT, offsetof(struct spec, gate) },
+	[TAG_LEFTOVERS] = { KIND_INT, offsetof(struct spec, leftovers) },
+	[TAG_OOM_SCORE_ADJ] = { KIND_INT, offsetof(struct spec, oom_score_adj) },
+	[TAG_MEMORY_EVENTS] = { KIND_STRING, offsetof(struct spec, memory_events) },
+	[TAG_MEMORY_PEAK] = { KIND_STRING, offsetof(struct spec, memory_peak) },
+};
+
+static enum kind kind_of(uint16_t tag) {
+	return tag < TAG_COUNT ? tags[tag].kind : KIND_UNKNOWN;
+}
+
+static int refuse(struct text *reterr_why, int error, const char *what) {
+	text_add(reterr_why, "spec: %s", what);
+	return error;
+}
+
+/* Reads the whole file into fresh memory with one spare byte behind it. Null on failure, with -errno in reterr_errno. */
+static uint8_t *read_whole(int dir, size_t *ret_len, int *reterr_errno) {
+	AUTO_FD fd = openat(dir, "spec", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		*reterr_errno = -errno;
+		return NULL;
+	}
+	if (st.st_size > SPEC_MAX_BYTES) {
+		*reterr_errno = -EFBIG;
+		return NULL;
+	}
+	size_t size = (size_t) st.st_size, len = 0;
+	uint8_t *bytes = malloc(size + 1);
+	ssize_t n = bytes ? 1 : -1;
+	while (n > 0 && len < size) {
+		n = read(fd, bytes + len, size - len);
+		len += n > 0 ? (size_t) n : 0;
+	}
+	if (n < 0) {
+		*reterr_errno = -errno;
+		free(bytes);
+		return NULL;
+	}
+	*ret_len = len;
+	return bytes;
+}
+
+/* First pass: every field is well formed; counts the members of the lists. */
+static int check_fields(const uint8_t *at, const uint8_t *end, size_t *ret_counts, struct text *reterr_why) {
+	struct tlv_field f;
+	int r;
+	while ((r = tlv_next(&at, end, &f)) > 0) {
+		int64_t ignored;
+		switch (kind_of(f.tag)) {
+		case KIND_UNKNOWN:
+			break;
+		case KIND_INT:
+			if (tlv_int(&f, &ignored) < 0)
+				return refuse(reterr_why, -EBADMSG, "an integer field without 8 bytes");
+			break;
+		case KIND_STRING:
+		case KIND_LIST:
+			if (memchr(f.data, 0, f.len))
+				return refuse(reterr_why, -EBADMSG, "a string with a NUL in it");
+			ret_counts[f.tag]++;
+			break;
+		}
+	}
+	return r < 0 ? refuse(reterr_why, -EBADMSG, "a field that goes beyond the end") : 0;
+}
+
+/*
+ * Second pass: points the spec into the bytes. A string is terminated in place, over the header of the field
+ * behind it, after that header has been read.
+ */
+static void take_fields(uint8_t *bytes, size_t len, struct spec *spec, char **lists[TAG_COUNT]) {
+	const uint8_t *at = bytes + MAGIC_LEN, *end = bytes + len;
+	uint8_t *terminate = NULL;
+	struct tlv_field f;
+	while (tlv_next(&at, end, &f) > 0) {
+		if (terminate)
+			*terminate = 0;
+		terminate = NULL;
+		enum kind kind = kind_of(f.tag);
+		if (kind == KIND_UNKNOWN)
+			continue;
+		uint8_t *data = bytes + (f.data - bytes);
+		char *target = (char *) spec + tags[f.tag].offset;
+		if (kind == KIND_INT) {
+			int64_t value = (int64_t) le64(data);
+			memcpy(target, &value, sizeof value);
+			continue;
+		}
+		terminate = data + f.len;
+		if (kind == KIND_STRING)
+			memcpy(target, &(char *){ (char *) data }, sizeof(char *));
+		else
+			*lists[f.tag]++ = (char *) data;
+	}
+	if (terminate)
+		*terminate = 0;
+}
+
+static int check_meaning(const struct spec *s, struct text *reterr_why) {
+	if (!s->run_id || !*s->run_id || strlen(s->run_id) > 64)
+		return refuse(reterr_why, -EINVAL, "no run_id, or a very long one");
+	if (!s->path || s->path[0] != '/' || !s->argv[0] || !s->cwd)
+		return refuse(reterr_why, -EINVAL, "path (absolute), argv and cwd are required");
+	if (s->log_dir && (!s->log_name || !*s->log_name || strchr(s->log_name, '/') || strlen(s->log_name) > 200))
+		return refuse(reterr_why, -EINVAL, "log_name is missing or no plain name");
+	char boot_id[64];
+	ssize_t n = read_file_at(-1, "/proc/sys/kernel/random/boot_id", boot_id, sizeof boot_id);
+	if (n < 0)
+		return refuse(reterr_why, (int) n, "this boot's id cannot be read");
+	boot_id[strcspn(boot_id, "\n")] = '\0';
+	if (!s->boot_id || strcmp(s->boot_id, boot_id) != 0)
+		return refuse(reterr_why, -ESTALE, "it is of another boot");
+	return 0;
+}
+
+int spec_load(int dir, struct spec *ret_spec, struct text *reterr_why) {
+	size_t len = 0, counts[TAG_COUNT] = { 0 }, total = 0;
+	int r = -EBADMSG;
+	uint8_t *bytes = read_whole(dir, &len, &r);
+	if (!bytes)
+		return refuse(reterr_why, r, "it cannot be read");
+	if (len < MAGIC_LEN || memcmp(bytes, SPEC_MAGIC, MAGIC_LEN) != 0)
+		(void) refuse(reterr_why, r, "wrong magic");
+	else
+		r = check_fields(bytes + MAGIC_LEN, bytes + len, counts, reterr_why);
+	char **pointers = NULL;
+	if (r == 0) {
+		for (size_t tag = 0; tag < TAG_COUNT; tag++)
+			total += kind_of((uint16_t) tag) == KIND_LIST ? counts[tag] + 1 : 0;
+		pointers = calloc(total, sizeof *pointers);
+		r = pointers ? 0 : -ENOMEM;
+	}
+	if (r < 0) {
+		free(bytes);
+		return r;
+	}
+	struct spec spec = { .log_max_files = DEFAULT_LOG_FILES, .log_max_bytes = DEFAULT_LOG_BYTES };
+	char **lists[TAG_COUNT] = { 0 }, **next = pointers;
+	for (size_t tag = 0; tag < TAG_COUNT; tag++) {
+		if (kind_of((uint16_t) tag) != KIND_LIST)
+			continue;
+		lists[tag] = next;
+		memcpy((char *) &spec + tags[tag].offset, &next, sizeof next);
+		next += counts[tag] + 1;
+	}
+	take_fields(bytes, len, &spec, lists);
+	if (spec.log_max_files < 1)
+		spec.log_max_files = DEFAULT_LOG_FILES;
+	if (spec.log_max_bytes < 1)
+		spec.log_max_bytes = DEFAULT_LOG_BYTES;
+	r = check_meaning(&spec, reterr_why);
+	if (r < 0) {
+		free(pointers);
+		free(bytes);
+		return r;
+	}
+	*ret_spec = spec;
+	return 0;
+}

@@ -1,0 +1,159 @@
+/* util.c - see util.h. */
+#define _GNU_SOURCE
+#include "util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+void close_at_scope_end(const int *fd) {
+	int saved = errno;
+	if (*fd >= 0)
+		(void) close(*fd);
+	errno = saved;
+}
+
+void close_fd(int *fd) {
+	close_at_scope_end(fd);
+	*fd = -1;
+}
+
+static uint64_t clock_ns(clockid_t clock) {
+	struct timespec t = { 0 };
+	(void) clock_gettime(clock, &t);
+	return (uint64_t) t.tv_sec * NS_PER_SEC + (uint64_t) t.tv_nsec;
+}
+
+uint64_t mono_ns(void) {
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t wall_ns(void) {
+	return clock_ns(CLOCK_REALTIME);
+}
+
+void text_add(struct text *t, const char *format, ...) {
+	va_list args;
+	va_start(args, format);
+	int n = vsnprintf(t->at + t->len, t->cap - t->len, format, args);
+	va_end(args);
+	if (n < 0)
+		return;
+	if ((size_t) n >= t->cap - t->len) {
+		t->cut = true;
+		t->len = t->cap - 1;
+	} else {
+		t->len += (size_t) n;
+	}
+}
+
+void text_add_value(struct text *t, const char *key, const char *value) {
+	text_add(t, "%s=", key);
+	size_t from = t->len;
+	text_add(t, "%s", value);
+	for (char *p = t->at + from; *p; p++) {
+		if ((unsigned char) *p < ' ' || *p == 127)
+			*p = '?';
+	}
+	text_add(t, "\n");
+}
+
+int write_full(int fd, const void *data, size_t len) {
+	const char *p = data;
+	while (len > 0) {
+		ssize_t n = write(fd, p, len);
+		if (n < 0) {
+			if (errno == EINTR)
+				continue;
+			return -errno;
+		}
+		p += n;
+		len -= (size_t) n;
+	}
+	return 0;
+}
+
+ssize_t read_file_at(int dir, const char *path, char *buf, size_t cap) {
+	AUTO_FD fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	size_t len = 0;
+	while (len < cap - 1) {
+		ssize_t n = read(fd, buf + len, cap - 1 - len);
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		len += (size_t) n;
+	}
+	buf[len] = '\0';
+	return (ssize_t) len;
+}
+
+int write_file(const char *path, const char *value) {
+	AUTO_FD fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return write(fd, value, strlen(value)) < 0 ? -errno : 0;
+}
+
+int find_number(const char *text, const char *key, char separator, uint64_t *ret_value) {
+	size_t len = strlen(key);
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		if (*line == '\n')
+			line++;
+		if (strncmp(line, key, len) != 0 || line[len] != separator)
+			continue;
+		char *end;
+		errno = 0;
+		unsigned long long value = strtoull(line + len + 1, &end, 10);
+		if (errno != 0 || end == line + len + 1)
+			return -ENOENT;
+		*ret_value = value;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int proc_stat_read(int proc, pid_t pid, struct proc_stat *ret_stat) {
+	char path[32], buf[1024];
+	(void) snprintf(path, sizeof path, "%d/stat", pid);
+	ssize_t n = read_file_at(proc, path, buf, sizeof buf);
+	if (n < 0)
+		return (int) n;
+	/* The command, in parentheses, may itself hold parentheses and spaces: count from the last one. */
+	const char *p = strrchr(buf, ')');
+	if (!p)
+		return -EBADMSG;
+	char state;
+	int ppid, pgrp, session;
+	unsigned long long start;
+	if (sscanf(p + 1,
+		   " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state, &ppid,
+		   &pgrp, &session, &start) != 5)
+		return -EBADMSG;
+	/* The last field, since Linux 3.5. */
+	const char *last = strrchr(p, ' ');
+	*ret_stat = (struct proc_stat){ .state = state,
+					.ppid = ppid,
+					.pgrp = pgrp,
+					.session = session,
+					.start_ticks = start,
+					.exit_status = last ? (int) strtol(last, NULL, 10) : 0 };
+	return 0;
+}
+
+int pidfd_signal(int pidfd, int signal) {
+	return syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) < 0 ? -errno : 0;
+}
+
+int pidfd_of(pid_t pid) {
+	long fd = syscall(SYS_pidfd_open, pid, 0);
+	return fd < 0 ? -errno : (int) fd;
+}

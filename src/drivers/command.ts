@@ -1,0 +1,104 @@
+/** Owns which program a task's `command` means, and how a start that failed reads for people. */
+import { accessSync, constants, statSync } from 'node:fs';
+import { isAbsolute, join } from 'node:path';
+import { getSystemErrorMap, getSystemErrorName } from 'node:util';
+import { AgentError } from '../base/errors.js';
+import type { StartFailedRecord } from '../executor/exit-record.js';
+import type { TaskDirs } from './driver.js';
+
+/** Where a task that sets no PATH is looked for: what a login gives on common systems. */
+const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/**
+ * Absolute path of the program: as given, else in the task's `local`, in its directory, on the PATH of its env.
+ * @throws AgentError start_failed, naming where it was looked for
+ */
+export function findProgram(command: string, env: Readonly<Record<string, string>>, dirs: TaskDirs): string {
+  if (isAbsolute(command)) return command;
+  const candidates = [join(dirs.localDir, command), join(dirs.taskDir, command)];
+  if (!command.includes('/')) {
+    for (const dir of (env['PATH'] ?? DEFAULT_PATH).split(':'))
+      if (isAbsolute(dir)) candidates.push(join(dir, command));
+  }
+  let notExecutable: string | undefined;
+  for (const candidate of candidates) {
+    const found = probe(candidate);
+    if (found === 'executable') return candidate;
+    if (found === 'not executable') notExecutable ??= candidate;
+  }
+  const hint = notExecutable === undefined ? '' : `; ${notExecutable} is there, but is not executable`;
+  throw new AgentError(
+    'start_failed',
+    `no program ${JSON.stringify(command)} found, looked at: ${candidates.join(', ')}${hint}`,
+  );
+}
+
+function probe(path: string): 'executable' | 'not executable' | 'absent' {
+  try {
+    if (!statSync(path).isFile()) return 'absent';
+  } catch {
+    return 'absent';
+  }
+  try {
+    accessSync(path, constants.X_OK);
+    return 'executable';
+  } catch {
+    return 'not executable';
+  }
+}
+
+/** What each stage of a start tries to do; names are those of native/. */
+const STAGES: ReadonlyMap<string, (detail: string) => string> = new Map([
+  ['exec', (path: string) => `cannot run ${path}`],
+  ['chdir', (dir: string) => `cannot use the working directory ${dir}`],
+  ['user', (user: string) => `cannot find the user ${user}`],
+  ['groups', (user: string) => `cannot take on the groups of user ${user}`],
+  ['gid', (user: string) => `cannot take on the group of user ${user}`],
+  ['uid', (user: string) => `cannot become user ${user}`],
+  ['cgroup', (dir: string) => `cannot join the cgroup ${dir}`],
+  ['join_procs', (file: string) => `cannot join the cgroup by ${file}`],
+  ['log_dir', (dir: string) => `cannot write logs to ${dir}`],
+  ['oom_score_adj', () => 'cannot set oom_score_adj'],
+  ['clone', () => 'cannot make a process'],
+]);
+
+/** Shortages that pass: the same start may work later. */
+const PASSING = new Set([
+  'EAGAIN',
+  'ENOMEM',
+  'EMFILE',
+  'ENFILE',
+  'ENOSPC',
+  'EDQUOT',
+  'EIO',
+  'ETXTBSY',
+  'EINTR',
+]);
+
+/** A failed start in words: `cannot run /bin/x: no such file or directory (ENOENT)`. */
+export function describeStartFailure(record: StartFailedRecord): string {
+  const what = STAGES.get(record.stage)?.(record.detail) ?? `cannot start: ${record.stage} ${record.detail}`;
+  if (record.errno === 0) return what;
+  const [, text] = getSystemErrorMap().get(-record.errno) ?? [];
+  const reason = `${text ?? 'unknown error'} (${errnoName(record.errno)})`;
+  const hint =
+    record.stage === 'exec' && errnoName(record.errno) === 'ENOENT'
+      ? '; if the file is there, the interpreter in its first line, or its loader, is not'
+      : '';
+  return `${what}: ${reason}${hint}`;
+}
+
+/** The error that a driver's `start` throws for it. */
+export function startFailure(record: StartFailedRecord): AgentError {
+  return new AgentError('start_failed', describeStartFailure(record), {
+    recoverable: PASSING.has(errnoName(record.errno)),
+  });
+}
+
+function errnoName(errno: number): string {
+  try {
+    return getSystemErrorName(-errno);
+  } catch {
+    return `errno ${errno}`;
+  }
+}

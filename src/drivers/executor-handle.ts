@@ -1,0 +1,270 @@
+/**
+ * Owns one run that is under an executor, as the task runner sees it: watches for the end over one idle connection,
+ * survives the death of the executor, hands stops and signals on. Shared by the drivers that stand on the executor.
+ */
+import { join } from 'node:path';
+import { sleep } from '../base/clock.js';
+import { Deferred } from '../base/deferred.js';
+import { AgentError, describeError } from '../base/errors.js';
+import type { ProcessRef } from '../base/host.js';
+import type { Logger } from '../base/log.js';
+import type { ExitReport } from '../events/exit-result.js';
+import { removeLeaf, type CgroupLeaf } from '../executor/cgroup-leaf.js';
+import { ExecutorClient, REPLY_WITHIN_MS } from '../executor/client.js';
+import type { ExecutorStatus } from '../executor/exit-record.js';
+import { resolveRun, type ResolveDeps, type Resolved } from '../executor/resolve.js';
+import { readExitFile, removeRunDir } from '../executor/run-dir.js';
+import type { RunHandle } from '../state/store.js';
+import type { ProcessTable } from '../stats/process-table.js';
+import { UsageSampler } from '../stats/sampler.js';
+import type { TaskUsage } from '../stats/usage.js';
+import type { DriverHandle, EmitTaskEvent } from './driver.js';
+
+export interface HandleDeps extends ResolveDeps {
+  readonly log: Logger;
+  readonly table: ProcessTable;
+}
+
+/** What the driver knows of a run when it makes a handle for it. */
+export interface HandledRun {
+  readonly runId: string;
+  readonly runDir: string;
+  readonly bootId: string;
+  readonly leaf: CgroupLeaf | undefined;
+  readonly status: ExecutorStatus | undefined;
+  /** Connected already, or undefined: the handle finds its executor by itself. Passes to the handle. */
+  readonly client: ExecutorClient | undefined;
+  readonly emit: EmitTaskEvent;
+}
+
+/** How long after the deadline of a stop it counts as failed: the executor kills again and again meanwhile. */
+const KILL_MARGIN_MS = 10_000;
+const STOP_LOOKS_EVERY_MS = 100;
+/** Waits between looks at an executor that cannot be spoken to. */
+const UNREACHABLE_RETRY_MS = { first: 500, most: 30_000 };
+
+/** Use `detach` to leave the run alone, `release` after its end is stored. */
+export class ExecutorHandle implements DriverHandle {
+  readonly runId: string;
+  readonly startedAtMs: number;
+  readonly #deps: HandleDeps;
+  readonly #run: HandledRun;
+  readonly #ended: Promise<ExitReport>;
+  readonly #leaving = new AbortController();
+  readonly #sampler: UsageSampler;
+  #executor: ProcessRef | undefined;
+  #workload: ProcessRef | undefined;
+  #client: ExecutorClient | undefined;
+  /** Replaced each time a connection is made. */
+  #connected = new Deferred<ExecutorClient>();
+  #over = false;
+
+  constructor(deps: HandleDeps, run: HandledRun) {
+    this.#deps = deps;
+    this.#run = run;
+    this.runId = run.runId;
+    this.#executor = run.status?.executor;
+    this.#workload = run.status?.workload;
+    this.startedAtMs = run.status?.startedAtMs ?? deps.clock.wallMs();
+    this.#sampler = new UsageSampler(deps.clock, {
+      runId: run.runId,
+      leaf: run.leaf,
+      leader: () => this.#workload,
+      table: deps.table,
+    });
+    this.#ended = this.#watch(run.client);
+  }
+
+  get ref(): RunHandle {
+    return {
+      executor: this.#executor,
+      workload: this.#workload,
+      driverState: {
+        runDir: this.#run.runDir,
+        cgroup: this.#run.leaf?.unified ?? null,
+        cgroupsV1: this.#run.leaf?.v1 ?? [],
+      },
+    };
+  }
+
+  wait(): Promise<ExitReport> {
+    return this.#ended;
+  }
+
+  async signal(signal: number): Promise<void> {
+    const client = await this.#reach();
+    await client.signal(signal, 'leader');
+  }
+
+  async stop(how: { readonly signal: number; readonly graceMs: number }): Promise<void> {
+    const { clock } = this.#deps;
+    const killAtMs = clock.monoMs() + how.graceMs;
+    let asked: ExecutorClient | undefined;
+    let trouble = 'something of it is still there';
+    while (!this.#isOver()) {
+      if (clock.monoMs() > killAtMs + KILL_MARGIN_MS) {
+        throw new AgentError('kill_failed', `the task did not end after its kill deadline: ${trouble}`, {
+          recoverable: true,
+        });
+      }
+      const client = this.#client;
+      if (client !== undefined && client !== asked) {
+        // An executor that has just taken over knows nothing of the stop: it is asked again, with what is left.
+        try {
+          await client.stop({ signal: how.signal, graceMs: Math.max(0, killAtMs - clock.monoMs()) });
+          asked = client;
+        } catch (error) {
+          trouble = describeError(error);
+        }
+      }
+      await this.#endedWithin(STOP_LOOKS_EVERY_MS);
+    }
+  }
+
+  usage(): Promise<TaskUsage | undefined> {
+    return this.#over ? Promise.resolve(undefined) : this.#sampler.sample();
+  }
+
+  async release(): Promise<void> {
+    if (!this.#over)
+      throw new AgentError('internal', `run ${this.runId} was to be released while it may be running`);
+    await releaseRun(this.#deps, this.#run.runDir, this.#run.leaf);
+  }
+
+  detach(): void {
+    this.#leaving.abort();
+    this.#client?.close();
+  }
+
+  /** The connection, waiting a little for one that is being made. @throws AgentError not_running, executor_unreachable */
+  async #reach(): Promise<ExecutorClient> {
+    const late = sleep(this.#deps.clock, REPLY_WITHIN_MS, this.#leaving.signal);
+    const first = await Promise.race([this.#connected.promise, this.#ended, late]);
+    if (this.#over) throw new AgentError('not_running', 'the task has ended');
+    const client = this.#client;
+    if (first === undefined || client === undefined)
+      throw new AgentError('executor_unreachable', 'the executor of the task does not answer', {
+        recoverable: true,
+      });
+    return client;
+  }
+
+  #isOver(): boolean {
+    return this.#over;
+  }
+
+  async #endedWithin(ms: number): Promise<void> {
+    const waiting = new AbortController();
+    await Promise.race([this.#ended, sleep(this.#deps.clock, ms, waiting.signal)]);
+    waiting.abort();
+  }
+
+  /** Follows the run to its end, over as many executors as it takes. After `detach` it never settles. */
+  async #watch(first: ExecutorClient | undefined): Promise<ExitReport> {
+    let client = first ?? (await this.#connect());
+    let retryMs = UNREACHABLE_RETRY_MS.first;
+    for (;;) {
+      if (client !== undefined) await this.#follow(client);
+      client = undefined;
+      const record = readExitFile(this.#run.runDir, this.runId);
+      if (record.kind === 'ok' && record.value.kind === 'ended') return this.#end(record.value.report);
+      if (this.#leaving.signal.aborted) return new Promise<never>(() => undefined);
+      const resolved = await resolveRun(this.#deps, this.#known());
+      if (resolved.kind === 'running') {
+        client = this.#takeOn(resolved);
+        retryMs = UNREACHABLE_RETRY_MS.first;
+      } else if (resolved.kind === 'unreachable') {
+        this.#deps.log.warn(
+          { run_id: this.runId, detail: resolved.detail },
+          'a run cannot be reached, trying again',
+        );
+        await sleep(this.#deps.clock, retryMs, this.#leaving.signal);
+        retryMs = Math.min(retryMs * 2, UNREACHABLE_RETRY_MS.most);
+      } else {
+        return this.#end(reportOf(resolved, this.#deps));
+      }
+    }
+  }
+
+  /** The short way for a run that has just been started; when it fails, the long way finds out why. */
+  async #connect(): Promise<ExecutorClient | undefined> {
+    try {
+      return await ExecutorClient.connect({ ...this.#deps, ...this.#run });
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Holds a WAIT open until the end, or until the connection is lost. */
+  async #follow(client: ExecutorClient): Promise<void> {
+    this.#client = client;
+    this.#connected.resolve(client);
+    try {
+      await client.wait();
+    } catch {
+      // The connection was lost: whoever called looks at what is left.
+    }
+    this.#client = undefined;
+    this.#connected = new Deferred();
+    client.close();
+  }
+
+  #takeOn(found: Extract<Resolved, { kind: 'running' }>): ExecutorClient {
+    this.#executor = found.client.executor;
+    this.#workload = found.status?.workload ?? this.#workload;
+    if (found.tookOver) this.#run.emit(SUPERVISION_LOST);
+    return found.client;
+  }
+
+  #known(): Parameters<typeof resolveRun>[1] {
+    return {
+      runId: this.runId,
+      runDir: this.#run.runDir,
+      bootId: this.#run.bootId,
+      handle: { executor: this.#executor, workload: this.#workload, leaf: this.#run.leaf },
+    };
+  }
+
+  #end(report: ExitReport): ExitReport {
+    this.#over = true;
+    return report;
+  }
+}
+
+/** Told when another executor had to take over: the exit status will not be known. */
+export const SUPERVISION_LOST = {
+  type: 'Supervision Lost',
+  message: 'The executor of the task was killed; another one has taken over, and cannot see the exit status',
+} as const;
+
+/** Removes what a run holds on this host. The cgroup first: the run directory says where it is. Twice is allowed. */
+export async function releaseRun(
+  deps: HandleDeps,
+  runDir: string,
+  leaf: CgroupLeaf | undefined,
+): Promise<void> {
+  if (leaf !== undefined && !(await removeLeaf(deps.clock, leaf)))
+    deps.log.warn({ cgroup: leaf.unified ?? leaf.v1 }, 'a cgroup is still in use and was left, ignoring');
+  await removeRunDir(runDir);
+}
+
+/** The end of a run that has started. */
+function reportOf(
+  resolved: Exclude<Resolved, { kind: 'running' | 'unreachable' }>,
+  deps: HandleDeps,
+): ExitReport {
+  if (resolved.kind === 'ended') return resolved.report;
+  const detail =
+    resolved.kind === 'never_started'
+      ? `it was taken for started, but: ${resolved.detail}`
+      : `it was taken for started, but its start failed at ${join(resolved.record.stage, resolved.record.detail)}`;
+  return {
+    result: { kind: 'unknown', reason: 'driver_error', detail },
+    startedAtMs: undefined,
+    endedAtMs: deps.clock.wallMs(),
+    ranForMs: undefined,
+    usage: undefined,
+    logComplete: false,
+    leftoversKilled: 0,
+  };
+}

@@ -1,0 +1,277 @@
+/**
+ * Owns the cgroups of this host that are ours: `<root>/<alloc>.<task>.<run>` for a workload, `<root>/executors` for
+ * executors, in every hierarchy that helps. Creates, limits, kills and removes; what cannot be had is said, not
+ * thrown. Its calls are synchronous where they take microseconds (cgroup files are memory).
+ *
+ * hybrid: controllers are on v1; the v2 tree beside them has cgroup.kill, cgroup.events and cgroup.freeze.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { AgentError, describeError, errnoOf } from '../base/errors.js';
+import { removeTree, type CgroupLeaf } from './cgroup-leaf.js';
+import { cpuWeight, type CgroupLimits } from './cgroup-limits.js';
+
+/** What this host offers; `none` with the reason. */
+export type CgroupMode = 'v2' | 'hybrid' | 'v1' | 'none';
+
+/** The mounted hierarchies. */
+export interface CgroupMounts {
+  readonly unified: string | undefined;
+  /** Mount point by controller; `systemd` for the named hierarchy by which systemd of old tracks services. */
+  readonly v1: ReadonlyMap<string, string>;
+}
+
+/** A leaf that was made, and what of the limits could not be set. */
+export interface CreatedLeaf {
+  readonly leaf: CgroupLeaf;
+  /** Files by which an executor sees OOM kills and the memory peak; undefined without a memory controller. */
+  readonly memoryEvents: string | undefined;
+  readonly memoryPeak: string | undefined;
+  readonly notes: readonly string[];
+}
+
+export const DEFAULT_CGROUP_ROOT = 'holdfast.slice';
+const EXECUTORS = 'executors';
+/** v1 controllers a leaf is made in. The freezer only where there is no v2 tree to kill by. */
+const V1_CONTROLLERS = ['memory', 'cpu', 'cpuacct', 'pids'];
+const V2_CONTROLLERS = ['memory', 'cpu', 'pids'];
+const CPU_PERIOD_US = 100_000;
+/** NAME_MAX is 255 bytes; the ids around a task's name take 18. */
+const LONGEST_TASK_NAME = 200;
+
+/** Reads which hierarchies are mounted. Pure. @param mountinfo text of /proc/self/mountinfo */
+export function parseCgroupMounts(mountinfo: string): CgroupMounts {
+  let unified: string | undefined;
+  const v1 = new Map<string, string>();
+  for (const line of mountinfo.split('\n')) {
+    const [before = '', after = ''] = line.split(' - ');
+    const [type, , options = ''] = after.split(' ');
+    const mountPoint = before.split(' ')[4]?.replace(/\\040/g, ' ');
+    if (mountPoint === undefined) continue;
+    if (type === 'cgroup2') unified ??= mountPoint;
+    if (type !== 'cgroup') continue;
+    for (const option of options.split(',')) {
+      const name = option === 'name=systemd' ? 'systemd' : option;
+      if (!v1.has(name)) v1.set(name, mountPoint);
+    }
+  }
+  return { unified, v1 };
+}
+
+/** The cgroups this agent may use. One per agent. */
+export class Cgroups {
+  readonly mode: CgroupMode;
+  /** Why the mode is `none`, or what is missing from it; for people. */
+  readonly missing: readonly string[];
+  /** Controllers whose limits can be set. */
+  readonly controllers: ReadonlySet<string>;
+  /** `cgroup.procs` files that executors move themselves into. */
+  readonly executorProcs: readonly string[];
+  readonly #unified: string | undefined;
+  readonly #v1: ReadonlyMap<string, string>;
+
+  /**
+   * Makes our root in every hierarchy that lets us. Never throws: without permission the mode is `none`.
+   * @param options.root path of our root below the top of each hierarchy
+   */
+  static open(options: { readonly root: string; readonly mounts?: CgroupMounts }): Cgroups {
+    const mounts = options.mounts ?? parseCgroupMounts(readFileSync('/proc/self/mountinfo', 'utf8'));
+    return new Cgroups(options.root, mounts);
+  }
+
+  /** For a host, or a test, that shall use no cgroup. */
+  static none(reason: string): Cgroups {
+    return new Cgroups(undefined, { unified: undefined, v1: new Map() }, [reason]);
+  }
+
+  private constructor(root: string | undefined, mounts: CgroupMounts, missing: string[] = []) {
+    const made = root === undefined ? undefined : makeRoots(root, mounts, missing);
+    this.#unified = made?.unified;
+    this.#v1 = made?.v1 ?? new Map();
+    const v1Controllers = [...this.#v1.keys()].filter((name) => V1_CONTROLLERS.includes(name));
+    if (this.#unified === undefined) this.mode = v1Controllers.length > 0 ? 'v1' : 'none';
+    else this.mode = v1Controllers.length > 0 ? 'hybrid' : 'v2';
+    const v2Controllers =
+      this.#unified === undefined ? [] : readWords(this.#unified, 'cgroup.subtree_control');
+    this.controllers = new Set([...v1Controllers, ...v2Controllers]);
+    this.executorProcs =
+      this.mode === 'none' ? [] : (made?.roots ?? []).map((dir) => join(dir, EXECUTORS, 'cgroup.procs'));
+    this.missing = missing;
+  }
+
+  /**
+   * Makes a fresh leaf for one run and sets its limits. A limit that cannot be set is in the notes.
+   * @returns undefined when the mode is `none`
+   * @throws AgentError executor_failed when it cannot be made, or existed: a leaf is never used twice, because a
+   *   group that was killed once kills whatever is born in it (see native/README.md)
+   */
+  createLeaf(name: string, limits: CgroupLimits): CreatedLeaf | undefined {
+    if (this.mode === 'none') return undefined;
+    const leaf = this.leafOf(name);
+    const made: string[] = [];
+    try {
+      for (const dir of [leaf.unified, ...leaf.v1]) {
+        if (dir === undefined) continue;
+        mkdirSync(dir);
+        made.push(dir);
+      }
+    } catch (cause) {
+      for (const dir of made) removeTree(dir);
+      throw new AgentError('executor_failed', `cannot make the cgroup ${name}: ${describeError(cause)}`, {
+        recoverable: errnoOf(cause) !== 'EEXIST',
+        cause,
+      });
+    }
+    const notes: string[] = [];
+    this.#writeLimits(name, limits, notes);
+    return { leaf, ...this.#memoryFiles(name), notes };
+  }
+
+  /** Where the leaf of that name is, or would be. */
+  leafOf(name: string): CgroupLeaf {
+    const v1 = [...this.#v1].filter(([controller]) => controller !== 'systemd');
+    return {
+      unified: this.#unified === undefined ? undefined : join(this.#unified, name),
+      v1: [...new Set(v1.map(([, dir]) => join(dir, name)))],
+    };
+  }
+
+  #memoryFiles(name: string): Pick<CreatedLeaf, 'memoryEvents' | 'memoryPeak'> {
+    const v1 = this.#v1.get('memory');
+    if (v1 !== undefined) {
+      const dir = join(v1, name);
+      return {
+        memoryEvents: join(dir, 'memory.oom_control'),
+        memoryPeak: join(dir, 'memory.max_usage_in_bytes'),
+      };
+    }
+    if (this.#unified === undefined || !this.controllers.has('memory'))
+      return { memoryEvents: undefined, memoryPeak: undefined };
+    const dir = join(this.#unified, name);
+    return { memoryEvents: join(dir, 'memory.events'), memoryPeak: join(dir, 'memory.peak') };
+  }
+
+  #writeLimits(name: string, limits: CgroupLimits, notes: string[]): void {
+    const { memoryMaxBytes, memoryReserveBytes, cpuShares, cpuQuotaPercent, pidsMax } = limits;
+    const quotaUs = cpuQuotaPercent === undefined ? undefined : (cpuQuotaPercent / 100) * CPU_PERIOD_US;
+    const set = (
+      what: string,
+      controller: string,
+      v1File: string,
+      v1: Value,
+      v2File: string,
+      v2: Value,
+    ): void => {
+      const v1Root = this.#v1.get(controller);
+      const [root, file, value] =
+        v1Root === undefined ? ([this.#unified, v2File, v2] as const) : ([v1Root, v1File, v1] as const);
+      if (value === undefined) return;
+      if (root === undefined || !this.controllers.has(controller)) {
+        notes.push(`${what} is not limited: this host offers no ${controller} controller`);
+        return;
+      }
+      try {
+        writeFileSync(join(root, name, file), String(value));
+      } catch (error) {
+        notes.push(`${what} is not limited: ${describeError(error)}`);
+      }
+    };
+    set('memory', 'memory', 'memory.limit_in_bytes', memoryMaxBytes, 'memory.max', memoryMaxBytes);
+    set(
+      'reserved memory',
+      'memory',
+      'memory.soft_limit_in_bytes',
+      memoryReserveBytes,
+      'memory.low',
+      memoryReserveBytes,
+    );
+    set('the share of CPU', 'cpu', 'cpu.shares', cpuShares, 'cpu.weight', cpuWeight(cpuShares));
+    set(
+      'CPU time',
+      'cpu',
+      'cpu.cfs_quota_us',
+      quotaUs === undefined ? undefined : Math.round(quotaUs),
+      'cpu.max',
+      quotaUs === undefined ? undefined : `${Math.round(quotaUs)} ${CPU_PERIOD_US}`,
+    );
+    set('the number of processes', 'pids', 'pids.max', pidsMax, 'pids.max', pidsMax);
+  }
+}
+
+type Value = string | number | undefined;
+
+/** Name of a run's leaf: readable, unique, and one path component whatever the task is called. */
+export function leafName(run: {
+  readonly allocId: string;
+  readonly task: string;
+  readonly runId: string;
+}): string {
+  const task = run.task.replace(/[^A-Za-z0-9_.-]/g, '_').slice(0, LONGEST_TASK_NAME);
+  return `${run.allocId.slice(0, 8)}.${task}.${run.runId.slice(0, 8)}`;
+}
+
+function makeRoots(
+  root: string,
+  mounts: CgroupMounts,
+  missing: string[],
+): { unified: string | undefined; v1: Map<string, string>; roots: string[] } {
+  const roots: string[] = [];
+  const make = (what: string, mount: string | undefined): string | undefined => {
+    if (mount === undefined) {
+      missing.push(`${what}: not mounted`);
+      return undefined;
+    }
+    const dir = join(mount, root);
+    try {
+      mkdirSync(join(dir, EXECUTORS), { recursive: true });
+      roots.push(dir);
+      return dir;
+    } catch (error) {
+      missing.push(`${what}: ${describeError(error)}`);
+      return undefined;
+    }
+  };
+  const unified = make('cgroup v2', mounts.unified);
+  if (unified !== undefined && mounts.unified !== undefined)
+    enableControllers(mounts.unified, root, mounts.v1, missing);
+  const v1 = new Map<string, string>();
+  const wanted = [...V1_CONTROLLERS, 'systemd', ...(unified === undefined ? ['freezer'] : [])];
+  for (const controller of wanted) {
+    const mount = mounts.v1.get(controller);
+    if (mount === undefined) continue;
+    const dir = make(`cgroup v1 ${controller}`, mount);
+    if (dir !== undefined) v1.set(controller, dir);
+  }
+  return { unified, v1, roots: [...new Set(roots)] };
+}
+
+/** Lets every group from the top of the v2 tree down to our root hand its controllers to its children. */
+function enableControllers(
+  mount: string,
+  root: string,
+  v1: ReadonlyMap<string, string>,
+  missing: string[],
+): void {
+  const levels = [mount];
+  for (const part of root.split('/').filter(Boolean)) levels.push(join(levels.at(-1) ?? mount, part));
+  for (const controller of V2_CONTROLLERS) {
+    if (v1.has(controller)) continue;
+    for (const dir of levels) {
+      try {
+        if (readWords(dir, 'cgroup.subtree_control').includes(controller)) continue;
+        writeFileSync(join(dir, 'cgroup.subtree_control'), `+${controller}`);
+      } catch (error) {
+        missing.push(`cgroup v2 ${controller} controller: ${describeError(error)}`);
+        break;
+      }
+    }
+  }
+}
+
+function readWords(dir: string, file: string): string[] {
+  try {
+    return readFileSync(join(dir, file), 'utf8').split(/\s+/).filter(Boolean);
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * Owns the gathering of RunFacts: reads files, looks at processes, greets the executor. Changes nothing but one thing:
+ * it takes the claim on a run that nobody has claimed (the fence), so that what it saw stays true.
+ */
+import type { Clock } from '../base/clock.js';
+import { isAlive, type ProcessRef } from '../base/host.js';
+import { isPopulated, leafOfSpec, type CgroupLeaf } from './cgroup-leaf.js';
+import { ExecutorClient } from './client.js';
+import { errnoOf } from '../base/errors.js';
+import type { ExecutorStatus, Read } from './exit-record.js';
+import { findProcessesOfRun } from './processes.js';
+import type { Life, RunFacts } from './recover.js';
+import { fence, readClaim, readExitFile, readSpecFile, readStatusFile } from './run-dir.js';
+
+/** A run as the store knows it. */
+export interface KnownRun {
+  readonly runId: string;
+  readonly runDir: string;
+  /** Boot in which it was meant to start. */
+  readonly bootId: string;
+  /** What the stored handle says; undefined when the agent never saw it start. */
+  readonly handle:
+    | {
+        readonly executor: ProcessRef | undefined;
+        readonly workload: ProcessRef | undefined;
+        readonly leaf: CgroupLeaf | undefined;
+      }
+    | undefined;
+}
+
+/** Facts, and what was found on the way to them. */
+export interface Gathered {
+  readonly facts: RunFacts;
+  /** Connected when the executor answers; passes to the caller. */
+  readonly client: ExecutorClient | undefined;
+  readonly leaf: CgroupLeaf | undefined;
+  readonly strays: readonly ProcessRef[];
+  readonly startedAtMs: number | undefined;
+}
+
+/** @param deps.executorPath how executors of this agent are called in the process list */
+export async function gatherFacts(
+  deps: { readonly clock: Clock; readonly bootId: string; readonly executorPath: string },
+  run: KnownRun,
+): Promise<Gathered> {
+  // The record first: one that is written while we look is found by looking again, never believed by half.
+  const status = readStatusFile(run.runDir);
+  const spec = readSpecFile(run.runDir);
+  const leaf = spec.kind === 'ok' ? leafOfSpec(spec.value) : run.handle?.leaf;
+  const sameBoot =
+    run.bootId === deps.bootId && (status.kind !== 'ok' || status.value.bootId === deps.bootId);
+  const base = {
+    sameBoot,
+    status: ownStatus(status, run.runId),
+    seenStarted: run.handle !== undefined,
+    keepLeftovers: spec.kind === 'ok' && spec.value.leftovers === 'keep',
+  };
+  const startedAtMs = status.kind === 'ok' ? status.value.startedAtMs : undefined;
+  if (!sameBoot) {
+    const facts: RunFacts = { ...base, ...OTHER_BOOT, record: readExitFile(run.runDir, run.runId) };
+    return { facts, client: undefined, leaf, strays: [], startedAtMs };
+  }
+  const claim = readClaim(run.runDir);
+  const { client, socket } = await greet(deps.clock, run);
+  const named = base.status.kind === 'ok' ? base.status.value : run.handle;
+  const executor = client === undefined ? lifeOf(named?.executor) : lifeOf(client.executor);
+  const workload = lifeOf(named?.workload);
+  // Processes are looked for only when nobody known is left; the record is read after they were seen dead.
+  const found =
+    executor === 'alive' || client !== undefined
+      ? { executors: [], workload: [] }
+      : findProcessesOfRun(run.runId, deps.executorPath);
+  const record = readExitFile(run.runDir, run.runId);
+  const facts: RunFacts = {
+    ...base,
+    claim: claim.kind === 'free' ? fence(run.runDir) : claim,
+    record,
+    executor,
+    workload,
+    socket,
+    leafPopulated: leaf !== undefined && isPopulated(leaf),
+    otherExecutors: found.executors.length > 0,
+    strays: found.workload.length > 0,
+  };
+  return { facts, client, leaf, strays: found.workload, startedAtMs };
+}
+
+/** What is not looked at after a restart of the host. */
+const OTHER_BOOT = {
+  claim: { kind: 'free' },
+  executor: 'unnamed',
+  workload: 'unnamed',
+  socket: 'closed',
+  leafPopulated: false,
+  otherExecutors: false,
+  strays: false,
+} as const;
+
+function ownStatus(status: Read<ExecutorStatus>, runId: string): Read<ExecutorStatus> {
+  if (status.kind !== 'ok' || status.value.runId === runId) return status;
+  return { kind: 'unreadable', why: `the status is of another run, ${status.value.runId}` };
+}
+
+async function greet(
+  clock: Clock,
+  run: KnownRun,
+): Promise<{ client: ExecutorClient | undefined; socket: RunFacts['socket'] }> {
+  try {
+    const client = await ExecutorClient.connect({ clock, runDir: run.runDir, runId: run.runId });
+    return { client, socket: 'answers' };
+  } catch (error) {
+    const errno = error instanceof Error ? errnoOf(error.cause) : undefined;
+    // Only these say that nobody listens; everything else may be somebody who does not speak.
+    return { client: undefined, socket: errno === 'ENOENT' || errno === 'ECONNREFUSED' ? 'closed' : 'mute' };
+  }
+}
+
+function lifeOf(process: ProcessRef | undefined): Life {
+  if (process === undefined) return 'unnamed';
+  return isAlive(process) ? 'alive' : 'dead';
+}

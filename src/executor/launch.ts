@@ -1,0 +1,140 @@
+/**
+ * Owns the start of one run: run directory, cgroup leaf, executor. On failure nothing is left behind; when it is not
+ * clear what happened, it says so and leaves everything in place for resolve.ts.
+ */
+import { isAbsolute } from 'node:path';
+import type { Clock } from '../base/clock.js';
+import { AgentError, describeError, errnoOf } from '../base/errors.js';
+import { removeLeaf, type CgroupLeaf } from './cgroup-leaf.js';
+import type { CgroupLimits } from './cgroup-limits.js';
+import type { Cgroups, CreatedLeaf } from './cgroups.js';
+import type { ExecutorStatus, StartFailedRecord } from './exit-record.js';
+import { EXECUTOR_EXIT, runForeground } from './foreground.js';
+import { encodeSpec, type ExecutorSpec } from './protocol.js';
+import { readExitFile, readStatusFile, removeRunDir, makeRunDir, writeSpec } from './run-dir.js';
+
+export interface LaunchDeps {
+  readonly clock: Clock;
+  readonly bootId: string;
+  readonly executorPath: string;
+  readonly cgroups: Cgroups;
+}
+
+export interface LaunchRequest {
+  readonly runDir: string;
+  readonly leafName: string;
+  readonly limits: CgroupLimits;
+  /** The cgroup fields are filled in here. */
+  readonly spec: Omit<
+    ExecutorSpec,
+    'bootId' | 'cgroup' | 'joinProcs' | 'selfProcs' | 'memoryEvents' | 'memoryPeak'
+  >;
+}
+
+export type LaunchOutcome =
+  | {
+      readonly kind: 'started';
+      /** Undefined when it could not be read: the run goes on all the same. */
+      readonly status: ExecutorStatus | undefined;
+      readonly leaf: CgroupLeaf | undefined;
+      /** Limits that are not in force, and why. */
+      readonly notes: readonly string[];
+    }
+  /** The workload's exec did not happen; nothing is left behind. */
+  | { readonly kind: 'start_failed'; readonly record: StartFailedRecord }
+  /** It may or may not run: ask `resolveRun`. Everything is still in place. */
+  | { readonly kind: 'unclear'; readonly detail: string; readonly leaf: CgroupLeaf | undefined };
+
+/** A start takes milliseconds; a disk that hangs may make it seconds. */
+const LAUNCH_WITHIN_MS = 30_000;
+
+/**
+ * Starts one run. The intent is durable before this is called.
+ * @throws AgentError executor_failed, start_failed; nothing is left behind then
+ */
+export async function launchRun(deps: LaunchDeps, request: LaunchRequest): Promise<LaunchOutcome> {
+  if (!isAbsolute(request.spec.path))
+    throw new AgentError('start_failed', `the path of a program must be absolute: ${request.spec.path}`);
+  const created = await prepare(deps, request);
+  const end = await runForeground({ ...deps, args: ['run', request.runDir], withinMs: LAUNCH_WITHIN_MS });
+  if (end.kind === 'unclear') return { kind: 'unclear', detail: end.detail, leaf: created?.leaf };
+  switch (end.code) {
+    case EXECUTOR_EXIT.ok: {
+      const status = readStatusFile(request.runDir);
+      return {
+        kind: 'started',
+        status: status.kind === 'ok' ? status.value : undefined,
+        leaf: created?.leaf,
+        notes: created?.notes ?? [],
+      };
+    }
+    case EXECUTOR_EXIT.startFailed: {
+      const record = readExitFile(request.runDir, request.spec.runId);
+      if (record.kind !== 'ok' || record.value.kind !== 'start_failed')
+        return { kind: 'unclear', detail: 'its start failed and left no record', leaf: created?.leaf };
+      await cleanUp(deps, request, created);
+      return { kind: 'start_failed', record: record.value };
+    }
+    case EXECUTOR_EXIT.notSetUp:
+      await cleanUp(deps, request, created);
+      throw new AgentError('executor_failed', `the executor could not be set up: ${end.said}`, {
+        recoverable: true,
+      });
+    default:
+      return { kind: 'unclear', detail: `the executor said ${end.code}: ${end.said}`, leaf: created?.leaf };
+  }
+}
+
+/** Run directory, cgroup leaf, spec: all of them or none. */
+async function prepare(deps: LaunchDeps, request: LaunchRequest): Promise<CreatedLeaf | undefined> {
+  try {
+    await makeRunDir(request.runDir);
+  } catch (cause) {
+    if (errnoOf(cause) === 'EEXIST') {
+      throw new AgentError('already_running', `run ${request.spec.runId} was started, or given up, before`);
+    }
+    throw notPrepared(cause);
+  }
+  let created: CreatedLeaf | undefined;
+  try {
+    created = deps.cgroups.createLeaf(request.leafName, request.limits);
+    await writeSpec(request.runDir, encodeSpec(completeSpec(deps, request, created)));
+    return created;
+  } catch (cause) {
+    await cleanUp(deps, request, created);
+    throw cause instanceof AgentError ? cause : notPrepared(cause);
+  }
+}
+
+function notPrepared(cause: unknown): AgentError {
+  const recoverable = errnoOf(cause) !== 'EACCES';
+  return new AgentError('executor_failed', `cannot make the run directory: ${describeError(cause)}`, {
+    recoverable,
+    cause,
+  });
+}
+
+async function cleanUp(
+  deps: LaunchDeps,
+  request: LaunchRequest,
+  created: CreatedLeaf | undefined,
+): Promise<void> {
+  if (created !== undefined) await removeLeaf(deps.clock, created.leaf);
+  await removeRunDir(request.runDir);
+}
+
+function completeSpec(
+  deps: LaunchDeps,
+  request: LaunchRequest,
+  created: CreatedLeaf | undefined,
+): ExecutorSpec {
+  return {
+    ...request.spec,
+    bootId: deps.bootId,
+    cgroup: created?.leaf.unified,
+    joinProcs: (created?.leaf.v1 ?? []).map((dir) => `${dir}/cgroup.procs`),
+    selfProcs: deps.cgroups.executorProcs,
+    memoryEvents: created?.memoryEvents,
+    memoryPeak: created?.memoryPeak,
+  };
+}

@@ -1,0 +1,111 @@
+/**
+ * Owns the run directory `<runs>/<xx>/<run_id>/` as files: where it is, reading what is in it, fencing it, removing
+ * it. What the files mean together is recover.ts's to say.
+ */
+import { mkdirSync, openSync, closeSync, readFileSync, writeSync } from 'node:fs';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { describeError, errnoOf } from '../base/errors.js';
+import {
+  parseExitRecord,
+  parseStatus,
+  type ExecutorStatus,
+  type ExitRecord,
+  type Read,
+} from './exit-record.js';
+import { decodeSpec, type ExecutorSpec } from './protocol.js';
+
+/** What the agent writes into a lock that it made itself, so that a later agent knows the claim for a fence. */
+const FENCE_TEXT = 'fence\n';
+
+/** Who holds the claim on a run. */
+export type Claim =
+  /** The agent: no executor can start this run any more. */
+  | { readonly kind: 'fenced' }
+  /** An executor made the lock, alive or not. */
+  | { readonly kind: 'taken' }
+  /** There is no lock. */
+  | { readonly kind: 'free' }
+  /** The disk does not tell, or does not take a fence. */
+  | { readonly kind: 'unclear'; readonly why: string };
+
+export function runDirOf(runsDir: string, runId: string): string {
+  return join(runsDir, runId.slice(0, 2), runId);
+}
+
+/** Makes the run directory, empty. @throws a system error; EEXIST: the run was started, or fenced, before */
+export async function makeRunDir(runDir: string): Promise<void> {
+  await mkdir(dirname(runDir), { recursive: true, mode: 0o700 });
+  await mkdir(runDir, { mode: 0o700 });
+}
+
+/** Writes the spec into a fresh run directory. @throws a system error */
+export async function writeSpec(runDir: string, spec: Buffer): Promise<void> {
+  // Not synced: a spec is of use in its own boot only, and a power cut ends that.
+  const temporary = join(runDir, 'spec.tmp');
+  await writeFile(temporary, spec, { mode: 0o600 });
+  await rename(temporary, join(runDir, 'spec'));
+}
+
+/** Removes the directory with all in it; not being there is fine. */
+export async function removeRunDir(runDir: string): Promise<void> {
+  await rm(runDir, { recursive: true, force: true });
+}
+
+export function readStatusFile(runDir: string): Read<ExecutorStatus> {
+  const read = readBytes(join(runDir, 'status'));
+  return read.kind === 'ok' ? parseStatus(read.value.toString('utf8')) : read;
+}
+
+/** A record of another run counts as unreadable. */
+export function readExitFile(runDir: string, runId: string): Read<ExitRecord> {
+  const read = readBytes(join(runDir, 'exit'));
+  if (read.kind !== 'ok') return read;
+  const record = parseExitRecord(read.value);
+  if (record.kind !== 'ok' || record.value.runId === runId) return record;
+  return { kind: 'unreadable', why: `the exit record is of another run, ${record.value.runId}` };
+}
+
+export function readSpecFile(runDir: string): Read<ExecutorSpec> {
+  const read = readBytes(join(runDir, 'spec'));
+  if (read.kind !== 'ok') return read;
+  try {
+    return { kind: 'ok', value: decodeSpec(read.value) };
+  } catch (error) {
+    return { kind: 'unreadable', why: describeError(error) };
+  }
+}
+
+/** Looks who holds the claim. */
+export function readClaim(runDir: string): Claim {
+  const read = readBytes(join(runDir, 'lock'));
+  if (read.kind === 'absent') return { kind: 'free' };
+  if (read.kind === 'unreadable') return { kind: 'unclear', why: read.why };
+  return { kind: read.value.toString('latin1') === FENCE_TEXT ? 'fenced' : 'taken' };
+}
+
+/** Takes the claim for the agent unless somebody holds it: a run that is fenced can never start afterwards. */
+export function fence(runDir: string): Claim {
+  try {
+    mkdirSync(runDir, { recursive: true, mode: 0o700 });
+    const fd = openSync(join(runDir, 'lock'), 'wx', 0o600);
+    try {
+      writeSync(fd, FENCE_TEXT);
+    } finally {
+      closeSync(fd);
+    }
+    return { kind: 'fenced' };
+  } catch (error) {
+    return errnoOf(error) === 'EEXIST' ? readClaim(runDir) : { kind: 'unclear', why: describeError(error) };
+  }
+}
+
+function readBytes(path: string): Read<Buffer> {
+  try {
+    return { kind: 'ok', value: readFileSync(path) };
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === 'ENOENT' || errno === 'ENOTDIR') return { kind: 'absent' };
+    return { kind: 'unreadable', why: describeError(error) };
+  }
+}

@@ -1,0 +1,55 @@
+/** Owns the reading of kernel texts about usage: pure parsers of cgroup files. Unreadable text is undefined, never 0. */
+
+/** What `memory.limit_in_bytes` says when there is no limit is the largest page-aligned number: nothing is as big. */
+const V1_NO_LIMIT_BYTES = 2 ** 62;
+
+/** A file that holds one number. */
+export function parseNumber(text: string | undefined): number | undefined {
+  const trimmed = text?.trim();
+  return trimmed !== undefined && /^\d+$/.test(trimmed) ? Number(trimmed) : undefined;
+}
+
+/** A value of a file of `key value` lines. */
+export function parseKeyed(text: string | undefined, key: string): number | undefined {
+  for (const line of text?.split('\n') ?? []) {
+    if (line.startsWith(`${key} `)) return parseNumber(line.slice(key.length + 1));
+  }
+  return undefined;
+}
+
+/** CPU time in ms, from the v2 `cpu.stat`. */
+export function parseCpuStatMs(text: string | undefined): number | undefined {
+  const usageUs = parseKeyed(text, 'usage_usec');
+  return usageUs === undefined ? undefined : usageUs / 1000;
+}
+
+/** CPU time in ms, from the v1 `cpuacct.usage`. */
+export function parseCpuacctMs(text: string | undefined): number | undefined {
+  const usageNs = parseNumber(text);
+  return usageNs === undefined ? undefined : usageNs / 1e6;
+}
+
+/** A memory limit in bytes, from v2 `memory.max` or v1 `memory.limit_in_bytes`; undefined = none. */
+export function parseMemoryLimit(text: string | undefined): number | undefined {
+  const bytes = parseNumber(text);
+  return bytes === undefined || bytes >= V1_NO_LIMIT_BYTES ? undefined : bytes;
+}
+
+/**
+ * Memory that the kernel could not simply take back: all of the group's, less the file cache that lies idle.
+ * @param stat text of `memory.stat`, v2 or v1 (where the sum over the tree is the `total_` line)
+ */
+export function workingSetBytes(usageBytes: number, stat: string | undefined): number {
+  const idle = parseKeyed(stat, 'total_inactive_file') ?? parseKeyed(stat, 'inactive_file') ?? 0;
+  return Math.max(0, usageBytes - idle);
+}
+
+/** Percent of one core between two readings of a counter; undefined when no time has passed. */
+export function cpuPercentBetween(
+  before: { readonly monoMs: number; readonly cpuTotalMs: number },
+  after: { readonly monoMs: number; readonly cpuTotalMs: number },
+): number | undefined {
+  const elapsedMs = after.monoMs - before.monoMs;
+  if (elapsedMs <= 0) return undefined;
+  return (Math.max(0, after.cpuTotalMs - before.cpuTotalMs) / elapsedMs) * 100;
+}

@@ -1,0 +1,216 @@
+/** A place for drivers under test: its own directories and cgroups, real executors, and a check that nothing is left. */
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { rmdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../src/base/clock.js';
+import { isAlive, readBootId } from '../../src/base/host.js';
+import { newRunId, newUuid } from '../../src/base/ids.js';
+import { silentLogger } from '../../src/base/log.js';
+import type { DriverHandle, EmitTaskEvent, TaskConfig } from '../../src/drivers/driver.js';
+import { RawExecDriver, type RawExecDeps } from '../../src/drivers/raw-exec.js';
+import type { TaskEvent } from '../../src/events/task-event.js';
+import { findExecutor } from '../../src/executor/binary.js';
+import { Cgroups, parseCgroupMounts } from '../../src/executor/cgroups.js';
+import { listProcesses } from '../../src/executor/processes.js';
+import type { RunRecord } from '../../src/state/store.js';
+import { ProcessTable } from '../../src/stats/process-table.js';
+import { readFileSync } from 'node:fs';
+import { until } from './until.js';
+
+let worlds = 0;
+
+/** Close it: it fails when a process or a cgroup of a test is left. */
+export class DriverWorld {
+  readonly dir: string;
+  readonly events: TaskEvent[] = [];
+  readonly emit: EmitTaskEvent = (event) => {
+    this.events.push(event);
+  };
+  readonly bootId = readBootId();
+  readonly deps: RawExecDeps;
+  readonly cgroupRoot: string;
+  readonly #handles: DriverHandle[] = [];
+
+  static async open(
+    options: { readonly cgroups?: boolean; readonly subDir?: string } = {},
+  ): Promise<DriverWorld> {
+    const dir = await mkdtemp(join(tmpdir(), 'holdfast-driver-'));
+    // An ordinary user named by a task must be able to enter it.
+    return new DriverWorld(dir, options);
+  }
+
+  private constructor(dir: string, options: { readonly cgroups?: boolean; readonly subDir?: string }) {
+    this.dir = dir;
+    worlds += 1;
+    this.cgroupRoot = `holdfast-test-${process.pid}-${worlds}.slice`;
+    this.deps = {
+      clock: systemClock,
+      bootId: this.bootId,
+      executorPath: findExecutor(),
+      log: silentLogger,
+      table: new ProcessTable(systemClock),
+      cgroups:
+        options.cgroups === false
+          ? Cgroups.none('switched off by the test')
+          : Cgroups.open({ root: this.cgroupRoot }),
+      runsDir: join(dir, options.subDir ?? '', 'run'),
+      hostCpuMhz: 4000,
+    };
+  }
+
+  /** A driver as a newly started agent has it. */
+  driver(changes: Partial<RawExecDeps> = {}): RawExecDriver {
+    return new RawExecDriver({ ...this.deps, ...changes });
+  }
+
+  /** Remembers a handle for cleaning up, should the test fail. */
+  keep<T extends DriverHandle>(handle: T): T {
+    this.#handles.push(handle);
+    return handle;
+  }
+
+  /** A task with its directories. */
+  async task(changes: Partial<TaskConfig> = {}): Promise<TaskConfig> {
+    const allocId = newUuid();
+    const allocDir = join(this.dir, 'alloc', allocId, 'alloc');
+    const taskDir = join(this.dir, 'alloc', allocId, 'web');
+    const dirs = {
+      allocDir,
+      taskDir,
+      localDir: join(taskDir, 'local'),
+      secretsDir: join(taskDir, 'secrets'),
+      logDir: join(allocDir, 'logs'),
+    };
+    for (const dir of [dirs.localDir, dirs.secretsDir, dirs.logDir]) await mkdir(dir, { recursive: true });
+    return {
+      runId: newRunId(),
+      allocId,
+      jobId: 'job',
+      group: 'group',
+      task: 'web',
+      config: {},
+      env: { PATH: '/usr/local/bin:/usr/bin:/bin' },
+      user: undefined,
+      resources: {
+        cpuMhz: 100,
+        cpuPercent: undefined,
+        memoryMib: 64,
+        memoryMaxMib: undefined,
+        pids: undefined,
+      },
+      logs: { maxFiles: 2, maxFileSizeMib: 1, disabled: false },
+      leftovers: 'kill',
+      dirs,
+      ...changes,
+    };
+  }
+
+  /** A task that runs a shell script. */
+  async shell(script: string, changes: Partial<TaskConfig> = {}): Promise<TaskConfig> {
+    return this.task({ config: { command: '/bin/sh', args: ['-c', script] }, ...changes });
+  }
+
+  /** What the store would hold of a run. */
+  record(config: TaskConfig, handle: DriverHandle | undefined, changes: Partial<RunRecord> = {}): RunRecord {
+    return {
+      runId: config.runId,
+      allocId: config.allocId,
+      task: config.task,
+      attempt: 1,
+      driver: 'raw_exec',
+      bootId: this.bootId,
+      specHash: '0'.repeat(64),
+      intendedAtMs: systemClock.wallMs(),
+      handle: handle === undefined ? undefined : structuredClone(handle.ref),
+      startedAtMs: handle?.startedAtMs,
+      outcome: undefined,
+      ...changes,
+    };
+  }
+
+  /** What the task has written so far. */
+  stdout(config: TaskConfig): string {
+    try {
+      return readFileSync(join(config.dirs.logDir, `${config.task}.stdout.0`), 'utf8');
+    } catch {
+      return '';
+    }
+  }
+
+  /** Waits until the task has written a whole line that matches, and gives the match. */
+  async says(config: TaskConfig, pattern: RegExp): Promise<RegExpExecArray> {
+    return until(`the task writes ${String(pattern)}`, () => pattern.exec(this.stdout(config)) ?? undefined, {
+      lastSeen: () => this.stdout(config),
+    });
+  }
+
+  /** Processes that have this world's directory in their command line: executors, and what was told of it. */
+  processes(): number[] {
+    return listProcesses()
+      .map(({ pid }) => pid)
+      .filter((pid) => pid !== process.pid && mentions(pid, this.dir));
+  }
+
+  /** Kills what is left, removes everything, then complains about what was left. */
+  async close(): Promise<void> {
+    for (const handle of this.#handles) handle.detach();
+    const left = await until('nothing runs any more', () => this.processes().length === 0, {
+      timeoutMs: 3_000,
+    }).then(
+      () => [],
+      () => this.processes(),
+    );
+    for (const pid of left) kill(pid, 'SIGKILL');
+    const runs = await readdir(this.deps.runsDir, { recursive: true }).catch(() => []);
+    await rm(this.dir, { recursive: true, force: true, maxRetries: 5 });
+    await this.#removeCgroups();
+    assert.deepEqual(left, [], `processes were left behind; run directories: ${runs.join(' ')}`);
+  }
+
+  async #removeCgroups(): Promise<void> {
+    if (this.deps.cgroups.mode === 'none') return;
+    const { unified, v1 } = parseCgroupMounts(readFileSync('/proc/self/mountinfo', 'utf8'));
+    const mounts = [...new Set([unified, ...v1.values()])].filter((mount) => mount !== undefined);
+    for (const mount of mounts) {
+      for (const dir of [join(mount, this.cgroupRoot, 'executors'), join(mount, this.cgroupRoot)]) {
+        await until(`cgroup ${dir} can be removed`, () => removed(dir), { timeoutMs: 5_000 });
+      }
+    }
+  }
+}
+
+/** True when the pid is there and no zombie. */
+export function lives(pid: number): boolean {
+  return listProcesses().some((entry) => entry.pid === pid && isAlive(entry));
+}
+
+/** Signals a process; one that is gone is fine. */
+export function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // Gone already.
+  }
+}
+
+function mentions(pid: number, text: string): boolean {
+  try {
+    return (
+      readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(text) ||
+      readFileSync(`/proc/${pid}/environ`, 'latin1').includes(text)
+    );
+  } catch {
+    return false;
+  }
+}
+
+function removed(dir: string): boolean {
+  try {
+    rmdirSync(dir);
+    return true;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+  }
+}
