@@ -7,9 +7,12 @@ import { silentLogger, type Logger } from '../../src/base/log.js';
 import { AllocTable } from '../../src/allocrunner/alloc-table.js';
 import { Scheduler } from '../../src/scheduler/scheduler.js';
 import { DEFAULT_STORE_LIMITS } from '../../src/state/limits.js';
-import { MemoryTables } from '../../src/state/memory-tables.js';
-import type { FeedRow, StateStore, TaskEventRow, TaskRecord } from '../../src/state/store.js';
+import { MemoryHistory } from '../../src/state/memory-history.js';
+import { MemoryRecords } from '../../src/state/memory-records.js';
+import type { FeedRow, QuarantinedRow, StateStore, TaskEventRow, TaskRecord } from '../../src/state/store.js';
 import { TableStore } from '../../src/state/table-store.js';
+import type { Tables } from '../../src/state/tables.js';
+import { UndoLog } from '../../src/state/undo-log.js';
 import type { TaskHook } from '../../src/taskrunner/hooks/hook.js';
 import { FakeClock } from './fake-clock.js';
 import { World, type Life } from './scripted-driver.js';
@@ -17,7 +20,10 @@ import { World, type Life } from './scripted-driver.js';
 class Refusal extends Error {}
 
 /** Rows that stay, on a disk that refuses writes when told to. */
-export class Disk extends MemoryTables {
+export class Disk implements Tables {
+  readonly #undo = new UndoLog();
+  readonly records = new MemoryRecords(this.#undo);
+  readonly history = new MemoryHistory(this.#undo, (allocId) => this.records.jobIdOf(allocId));
   refusing = false;
   /** Its agent was killed and not buried yet. */
   ownerDead = false;
@@ -25,25 +31,33 @@ export class Disk extends MemoryTables {
   onWrite: () => void = () => undefined;
   #depth = 0;
 
-  override transact<T>(work: () => T): T {
+  transact<T>(work: () => T): T {
     if (this.#depth === 0) {
       this.onWrite();
       if (this.refusing || this.ownerDead) throw new Refusal('no space left on device');
     }
     this.#depth += 1;
     try {
-      return super.transact(work);
+      return this.#undo.transact(work);
     } finally {
       this.#depth -= 1;
       if (this.#depth === 0) this.onWritten();
     }
   }
 
-  override isRefusal(error?: unknown): boolean {
+  isRefusal(error?: unknown): boolean {
     return error instanceof Refusal;
   }
 
-  override close(): void {
+  hostId(): string {
+    return 'host';
+  }
+
+  listQuarantined(): readonly QuarantinedRow[] {
+    return [];
+  }
+
+  close(): void {
     // It outlives the store.
   }
 }
@@ -82,7 +96,7 @@ export class Rig {
     this.disk.onWritten = countDown;
     this.world.onActed = countDown;
     this.world.mayRelease = (runId) =>
-      this.disk.getRun(runId)?.outcome === undefined && this.disk.getRun(runId) !== undefined
+      this.disk.records.getRun(runId)?.outcome === undefined && this.disk.records.getRun(runId) !== undefined
         ? 'its end is not stored'
         : undefined;
     this.agent = this.#newAgent();
@@ -148,7 +162,7 @@ export class Rig {
   }
 
   task(allocId: string, task = 'main'): TaskRecord {
-    const record = this.disk.getTask(allocId, task);
+    const record = this.disk.records.getTask(allocId, task);
     if (record === undefined) throw new Error(`no task ${allocId}/${task}`);
     return record;
   }
@@ -216,7 +230,7 @@ export class Rig {
     for (const { payload } of rows) {
       if (payload.topic !== 'TaskEvent') continue;
       const { allocId, task, seq } = payload.event;
-      const stored = this.disk.getTask(allocId, task)?.lastEventSeq ?? 0;
+      const stored = this.disk.records.getTask(allocId, task)?.lastEventSeq ?? 0;
       if (stored < seq) this.world.violations.push(`event ${seq} of ${task} is told before it is stored`);
       this.told.push(payload.event);
     }
@@ -239,7 +253,7 @@ export class Rig {
 
   #fingerprint(): string {
     return JSON.stringify([
-      this.disk.index(),
+      this.disk.history.index(),
       this.world.spawned,
       this.world.live().length,
       this.clock.pendingMs().length,

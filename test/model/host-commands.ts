@@ -108,7 +108,7 @@ class Stop extends OnLivingAgent {
     const stopped = scheduler.stop(model.jobId, { purge: false, noShutdownDelay: this.#noShutdownDelay });
     await answered(rig, stopped);
     if (rig.agent.dead || rig.disk.refusing) return;
-    assert.equal(rig.disk.getJob(model.jobId)?.record.stopped, true, 'what was answered is stored');
+    assert.equal(rig.disk.records.getJob(model.jobId)?.record.stopped, true, 'what was answered is stored');
   }
   toString(): string {
     return `stop(${this.#noShutdownDelay ? 'at once' : ''})`;
@@ -140,7 +140,7 @@ class Restart extends OnLivingAgent {
     this.#task = task;
   }
   act(_model: Model, rig: Rig): void {
-    for (const { record } of rig.disk.listAllocs()) {
+    for (const { record } of rig.disk.records.listAllocs()) {
       const runner = rig.agent.allocs.get(record.id);
       if (runner !== undefined) ask(() => runner.restart(this.#task, 'asked for'));
     }
@@ -152,7 +152,7 @@ class Restart extends OnLivingAgent {
 
 class Signal extends OnLivingAgent {
   act(_model: Model, rig: Rig): void {
-    for (const { record } of rig.disk.listAllocs()) {
+    for (const { record } of rig.disk.records.listAllocs()) {
       const runner = rig.agent.allocs.get(record.id);
       if (runner !== undefined) ask(() => runner.signal(undefined, 'SIGHUP', ''));
     }
@@ -291,7 +291,11 @@ export function jobCommands(jobs: readonly Job[]): fc.Arbitrary<Command>[] {
     async act(model: Model, rig: Rig): Promise<void> {
       await answered(rig, rig.agent.scheduler.register(this.#job));
       if (rig.agent.dead || rig.disk.refusing) return;
-      assert.deepEqual(rig.disk.getJob(model.jobId)?.record.spec, this.#job, 'what was answered is stored');
+      assert.deepEqual(
+        rig.disk.records.getJob(model.jobId)?.record.spec,
+        this.#job,
+        'what was answered is stored',
+      );
     }
     toString(): string {
       return `register(${jobs.indexOf(this.#job)})`;
@@ -304,7 +308,7 @@ export function jobCommands(jobs: readonly Job[]): fc.Arbitrary<Command>[] {
       this.#pick = pick;
     }
     async act(_model: Model, rig: Rig): Promise<void> {
-      const allocs = rig.disk.listAllocs();
+      const allocs = rig.disk.records.listAllocs();
       const picked = allocs[this.#pick % Math.max(1, allocs.length)];
       if (picked !== undefined)
         await answered(rig, rig.agent.scheduler.stopAlloc(picked.record.id, this.#pick % 2 === 0));
@@ -332,8 +336,8 @@ export async function comeToRest(model: Model, rig: Rig): Promise<void> {
 
 function isAtRest(rig: Rig): boolean {
   if (rig.agent.store.keptChanges() > 0) return false;
-  return rig.disk.listAllocs().every(({ record }) => {
-    const tasks = rig.disk.listTasks(record.id);
+  return rig.disk.records.listAllocs().every(({ record }) => {
+    const tasks = rig.disk.records.listTasks(record.id);
     if (tasks.every(({ phase }) => phase === 'complete')) return true;
     if (record.desiredStatus === 'stop' || tasks.every(({ phase }) => phase === 'dead')) return false;
     return tasks.every(({ phase, failed }) => phase === 'running' || (phase === 'dead' && !failed));
@@ -341,15 +345,15 @@ function isAtRest(rig: Rig): boolean {
 }
 
 function describe(rig: Rig): string {
-  const allocs = rig.disk.listAllocs().map(({ record }) => ({
+  const allocs = rig.disk.records.listAllocs().map(({ record }) => ({
     wished: record.desiredStatus,
     isLive: rig.agent.allocs.isLive(record.id),
-    tasks: rig.disk.listTasks(record.id).map(({ task, phase, phaseDetail }) => {
+    tasks: rig.disk.records.listTasks(record.id).map(({ task, phase, phaseDetail }) => {
       const told = rig.toldOf(record.id, task).slice(-12);
       return { task, phase, phaseDetail, told, live: rig.world.live().length };
     }),
   }));
-  const jobs = rig.disk
+  const jobs = rig.disk.records
     .listJobs()
     .map(({ record }) => ({ version: record.version, stopped: record.stopped }));
   return JSON.stringify({ jobs, allocs, kept: rig.agent.store.keptChanges() });
@@ -357,15 +361,15 @@ function describe(rig: Rig): string {
 
 /** What is wished for: the newest job that was registered, unless it was stopped. */
 export function wishOf(model: Model, rig: Rig): Job | undefined {
-  const stored = rig.disk.getJob(model.jobId)?.record;
+  const stored = rig.disk.records.getJob(model.jobId)?.record;
   return stored === undefined || stored.stopped ? undefined : stored.spec;
 }
 
 /** What must be true once everything is at rest. */
 export function assertTruthAtRest(model: Model, rig: Rig): void {
   assert.deepEqual(rig.world.violations, []);
-  for (const { record: alloc } of rig.disk.listAllocs()) {
-    const tasks = rig.disk.listTasks(alloc.id);
+  for (const { record: alloc } of rig.disk.records.listAllocs()) {
+    const tasks = rig.disk.records.listTasks(alloc.id);
     for (const task of tasks) {
       const live = rig.world.live().filter((run) => run.allocId === alloc.id && run.task === task.task);
       assert.equal(live.length, task.phase === 'running' ? 1 : 0, 'the record agrees with the world');
@@ -375,7 +379,7 @@ export function assertTruthAtRest(model: Model, rig: Rig): void {
         rig.told.filter((row) => row.allocId === alloc.id && row.task === task.task),
         live.length,
       );
-      const newest = rig.disk.listRuns(alloc.id, task.task).at(-1);
+      const newest = rig.disk.records.listRuns(alloc.id, task.task).at(-1);
       assert.equal(newest?.outcome === undefined && newest !== undefined, task.phase === 'running');
     }
     const alive = tasks.some((task) => task.phase !== 'complete');
@@ -392,7 +396,9 @@ function assertHistory(rig: Rig, history: readonly TaskEventRow[], live: number)
   const [first] = history;
   if (first === undefined) return;
   const count = (type: string): number => history.filter(({ event }) => event.type === type).length;
-  const runs = rig.disk.listRuns(first.allocId, first.task).filter((run) => run.startedAtMs !== undefined);
+  const runs = rig.disk.records
+    .listRuns(first.allocId, first.task)
+    .filter((run) => run.startedAtMs !== undefined);
   assert.equal(count('Started'), runs.length, 'Started once a run');
   assert.equal(count('Terminated'), runs.length - live, 'Terminated once a run');
 }

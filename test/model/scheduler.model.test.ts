@@ -33,7 +33,7 @@ const JOBS: readonly Job[] = [
 async function live(commands: Iterable<fc.AsyncCommand<Model, Rig>>): Promise<void> {
   const rig = new Rig();
   rig.world.placeOf = ({ allocId, group, task }) => {
-    return `${group}[${rig.disk.getAlloc(allocId)?.record.index}].${task}`;
+    return `${group}[${rig.disk.records.getAlloc(allocId)?.record.index}].${task}`;
   };
   const job = version(1);
   const model: Model = { jobId: job.id, agentUp: true };
@@ -46,10 +46,10 @@ async function live(commands: Iterable<fc.AsyncCommand<Model, Rig>>): Promise<vo
 
 /** Each place of the wish holds one alloc that lives, or one that is over and is not to be tried again. */
 function assertPlacesFilled(model: Model, rig: Rig): void {
-  const stored = rig.disk.getJob(model.jobId)?.record;
+  const stored = rig.disk.records.getJob(model.jobId)?.record;
   const [group] = wishOf(model, rig)?.groups ?? [];
   for (let index = 0; index < (group?.count ?? 0); index++) {
-    const newest = rig.disk
+    const newest = rig.disk.records
       .listAllocs()
       .filter(({ record }) => record.index === index)
       .at(-1)?.record;
