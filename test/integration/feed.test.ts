@@ -120,17 +120,18 @@ describe('feed', () => {
     );
   });
 
-  it('without an index tells only what comes', async () => {
+  it('without an index says where it begins and tells only what comes', async () => {
     await using api = await startApi();
     await api.store.commit([putJob()]);
     const reader = api.feed('');
-    await once(reader.socket, 'open');
-    await until('the reader is served', async () => (await api.ask('/v1/regions')).status === 200);
+    await until('the beginning', () => reader.said().length === 1);
+    const begin = api.store.index();
     await api.store.commit([putJob({ version: 1 })]);
     await upTo(reader, api.store.index());
+    assert.deepEqual(reader.said()[0], { Index: begin, Events: [] });
     assert.deepEqual(
       reader.said().map(({ Index }) => Index),
-      [api.store.index()],
+      [begin, begin + 1],
     );
   });
 
@@ -217,11 +218,11 @@ describe('feed', () => {
     const reader = api.feed('');
     await until('its timers are set', () => clock.pendingMs().includes(10_000));
     await clock.advance(10_000);
-    await until('a heartbeat', () => reader.messages.length === 1);
-    assert.deepEqual(reader.messages, [{}]);
+    await until('a heartbeat', () => reader.messages.length === 2);
+    assert.deepEqual(reader.messages, [{ Index: 0, Events: [] }, {}]);
     await until('the next one is due', () => clock.pendingMs().includes(10_000));
     await clock.advance(10_000);
-    await until('another', () => reader.messages.length === 2);
+    await until('another', () => reader.messages.length === 3);
     // A peer that is there but mute: it upgrades and then never answers a ping.
     const mute = connect(api.socketPath);
     mute.write(UPGRADE);
