@@ -173,10 +173,17 @@ describe('feed', () => {
     for (let version = 0; version < 30; version++) await api.store.commit([putJob({ version })]);
     const { oldest, newest } = api.store.feedBounds();
     assert.ok(oldest > 10);
-    const reader = api.feed('?index=3');
-    await upTo(reader, newest);
-    assert.deepEqual(reader.said()[0], { Index: oldest - 1, Lost: { From: 4, To: oldest - 1 } });
-    assert.equal(reader.said()[1]?.['Index'], oldest);
+    for (const from of [0, 3, oldest - 3, oldest - 2]) {
+      const reader = api.feed(`?index=${from}`);
+      await upTo(reader, newest);
+      const [first, second] = reader.said();
+      assert.deepEqual(first, { Index: oldest - 1, Lost: { From: from + 1, To: oldest - 1 } });
+      assert.equal(second?.['Index'], oldest);
+    }
+    const whole = api.feed(`?index=${oldest - 1}`);
+    await upTo(whole, newest);
+    assert.equal(whole.said()[0]?.['Index'], oldest);
+    assert.ok('Events' in (whole.said()[0] ?? {}), 'nothing is lost that is held');
   });
 
   it('tells a slow reader what it lost, and slows nobody', async () => {
