@@ -345,6 +345,7 @@ _Noreturn static void executor_adopt(struct executor *x) {
 		/* A full disk or a missing directory must not keep a workload from being taken care of. */
 		(void) logs_open(x);
 		(void) fifos_open(x);
+		fifos_note_loss(x);
 		(void) fifos_watch(x);
 		r = listen_at_sock(x);
 	}

@@ -119,6 +119,7 @@ struct stream {
 	int fifo;   /* read end; -1 when there is none, or after its end */
 	int file;   /* -1 when none is open */
 	bool ended; /* read to its end */
+	bool lost;   /* taken over when nobody held the pipe any more */
 	bool copies; /* the file system cannot splice */
 	uint64_t index, pos;
 	uint64_t bytes, dropped; /* since this executor began */
@@ -217,6 +218,7 @@ void cgroup_event(struct executor *x);
 int logs_open(struct executor *x);
 int fifos_make(struct executor *x);
 int fifos_open(struct executor *x);
+void fifos_note_loss(struct executor *x);
 int fifos_watch(struct executor *x);
 void pump(struct executor *x, uint32_t index, uint32_t events);
 /* Takes what is left in the pipes now, then lets go of them. True when both were at their end. */

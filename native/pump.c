@@ -268,6 +268,14 @@ void pump(struct executor *x, uint32_t index, uint32_t events) {
 	}
 }
 
+/* True when the pipe is empty and nobody has it open for writing. Takes nothing. */
+static bool is_at_end(const struct executor *x, const struct stream *s) {
+	ssize_t n = tee(s->fifo, x->logs.scratch[1], 1, SPLICE_F_NONBLOCK);
+	if (n > 0)
+		(void) !read(x->logs.scratch[0], chunk, sizeof chunk);
+	return n == 0;
+}
+
 static void finish_stream(struct executor *x, struct stream *s) {
 	/* What the tree wrote before it ended is in the pipe now; what a stranger adds to it does not count. */
 	size_t left = s->fifo >= 0 ? at_hand(s) : 0;
@@ -277,8 +285,7 @@ static void finish_stream(struct executor *x, struct stream *s) {
 			break;
 		left -= (size_t) n < left ? (size_t) n : left;
 	}
-	/* Nothing and no writer: the end. With a writer left it would be EAGAIN. */
-	if (s->fifo >= 0 && read(s->fifo, chunk, 1) == 0)
+	if (s->fifo >= 0 && is_at_end(x, s))
 		s->ended = true;
 	close_fd(&s->fifo);
 	if (s->gap > 0 && ready_file(x, s) == 0)
@@ -291,7 +298,7 @@ bool pump_finish(struct executor *x) {
 	for (size_t i = 0; i < STREAMS; i++) {
 		struct stream *s = &x->logs.streams[i];
 		finish_stream(x, s);
-		complete = complete && (s->ended || !x->spec.log_dir);
+		complete = complete && (!x->spec.log_dir || (s->ended && !s->lost));
 	}
 	return complete;
 }
@@ -358,6 +365,17 @@ int fifos_open(struct executor *x) {
 			return -EINVAL;
 	}
 	return 0;
+}
+
+/*
+ * For the one that takes over: a pipe that nobody holds any more has forgotten what was in it when its last holder
+ * went. Nobody can tell whether that was nothing.
+ */
+void fifos_note_loss(struct executor *x) {
+	for (size_t i = 0; x->spec.log_dir && i < STREAMS; i++) {
+		struct stream *s = &x->logs.streams[i];
+		s->lost = s->fifo < 0 || is_at_end(x, s);
+	}
 }
 
 int fifos_make(struct executor *x) {

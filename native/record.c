@@ -135,10 +135,18 @@ static uint64_t timeval_us(struct timeval t) {
 	return (uint64_t) t.tv_sec * 1000000U + (uint64_t) t.tv_usec;
 }
 
+/* Of what we reaped ourselves; an adopted tree is reaped by somebody else, and then nothing is said. */
+static void add_usage(struct text *t, const struct executor *x) {
+	struct rusage usage;
+	if (x->adopted || getrusage(RUSAGE_CHILDREN, &usage) < 0)
+		return;
+	add_number(t, "cpu_user_us", timeval_us(usage.ru_utime));
+	add_number(t, "cpu_sys_us", timeval_us(usage.ru_stime));
+	add_number(t, "max_rss_kib", (uint64_t) usage.ru_maxrss);
+}
+
 static void add_evidence(struct text *t, const struct executor *x, bool log_complete) {
 	static const char *const stop_stages[] = { "none", "signal", "kill" };
-	struct rusage usage = { 0 };
-	(void) getrusage(RUSAGE_CHILDREN, &usage);
 	if (x->stop.asked) {
 		add_number(t, "stop_signal", (uint64_t) x->stop.signal);
 		text_add_value(t, "stop_stage", stop_stages[x->stop.stage]);
@@ -146,9 +154,7 @@ static void add_evidence(struct text *t, const struct executor *x, bool log_comp
 	add_number(t, "oom_kills", read_oom_kills(x) - x->oom_kills_before);
 	add_number(t, "leader_oom", x->leader_oom ? 1 : 0);
 	add_number(t, "leftovers_killed", x->killing.leftovers);
-	add_number(t, "cpu_user_us", timeval_us(usage.ru_utime));
-	add_number(t, "cpu_sys_us", timeval_us(usage.ru_stime));
-	add_number(t, "max_rss_kib", (uint64_t) usage.ru_maxrss);
+	add_usage(t, x);
 	add_number(t, "memory_peak_bytes", read_memory_peak(x));
 	add_number(t, "log_complete", log_complete ? 1 : 0);
 	for (size_t i = 0; i < STREAMS; i++) {

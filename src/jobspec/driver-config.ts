@@ -63,8 +63,9 @@ export interface MockOutput {
 
 /** One fault of a config block. */
 export interface ConfigFault {
-  /** Keys and indexes from the block down to the fault; empty = the block itself. */
-  readonly path: readonly (string | number)[];
+  readonly key: string;
+  /** `missing`: the block lacks the key; `unknown`: the key should not be there; `value`: its value will not do. */
+  readonly kind: 'missing' | 'unknown' | 'value';
   readonly message: string;
   readonly hint: string | undefined;
 }
@@ -235,9 +236,9 @@ export function checkDriverConfig(
   driver: DriverName,
   config: Readonly<Record<string, unknown>>,
 ): readonly ConfigFault[] {
-  return faultsOf(driver, config).filter(({ path: [key] }) => {
-    const value = key === undefined ? undefined : config[key];
-    return !(typeof value === 'string' && value.includes('${'));
+  return faultsOf(driver, config).filter(({ key, kind }) => {
+    const value = config[key];
+    return kind !== 'value' || typeof value !== 'string' || !value.includes('${');
   });
 }
 
@@ -303,7 +304,7 @@ function parse<S extends z.ZodType>(
   const result = schema.safeParse(withoutNulls(config));
   if (result.success) return result.data;
   const faults = faultsOf(driver, config).map(
-    ({ path, message, hint }) => `${path.join('.')}: ${message}${hint === undefined ? '' : ` (${hint})`}`,
+    ({ message, hint }) => `${message}${hint === undefined ? '' : ` (${hint})`}`,
   );
   throw new AgentError(
     'driver_config_invalid',
@@ -314,20 +315,21 @@ function parse<S extends z.ZodType>(
 function faultsOf(driver: DriverName, config: Readonly<Record<string, unknown>>): ConfigFault[] {
   const result = SCHEMAS[driver].safeParse(withoutNulls(config));
   if (result.success) return [];
-  return result.error.issues.flatMap((issue): ConfigFault[] =>
-    issue.code === 'unrecognized_keys'
-      ? issue.keys.map((key) => unknownKey(driver, key))
-      : [{ path: issue.path.map(String), message: issue.message, hint: undefined }],
-  );
+  return result.error.issues.flatMap((issue) => {
+    if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(driver, key));
+    const key = String(issue.path[0]);
+    const kind = Object.hasOwn(config, key) ? 'value' : 'missing';
+    return [{ key, kind, message: `\`${key}\`: ${issue.message}`, hint: undefined }];
+  });
 }
 
 function unknownKey(driver: DriverName, key: string): ConfigFault {
-  if (NOT_YET[driver].includes(key)) {
-    const message = `\`${key}\` of driver ${driver} is not supported by holdfast yet`;
-    return { path: [key], message, hint: undefined };
-  }
-  const message = `driver ${driver} has no key \`${key}\``;
-  return { path: [key], message, hint: suggest(key, Object.keys(SCHEMAS[driver].shape), 'its keys are') };
+  const isNomads = NOT_YET[driver].includes(key);
+  const message = isNomads
+    ? `\`${key}\` of driver ${driver} is not supported by holdfast yet`
+    : `driver ${driver} has no key \`${key}\``;
+  const hint = isNomads ? undefined : suggest(key, Object.keys(SCHEMAS[driver].shape), 'its keys are');
+  return { key, kind: 'unknown', message, hint };
 }
 
 /** A key set to null is a key not set, in all three formats. */

@@ -5,7 +5,7 @@
 import { AgentError } from '../base/errors.js';
 import { slackOf, type StoreLimits } from './limits.js';
 import type { AllocRecord, Change, FeedPayload, FeedRow, JobRecord, TaskEventRow } from './store.js';
-import type { Tables } from './tables.js';
+import type { History, Records, Tables } from './tables.js';
 
 /** A feed row in the making. An alloc's is filled in when the whole commit is applied. */
 type Slot =
@@ -33,29 +33,31 @@ export function applyChanges(
 }
 
 class Commit {
-  readonly #tables: Tables;
+  readonly #records: Records;
+  readonly #history: History;
   readonly #limits: StoreLimits;
   readonly #slots: Slot[] = [];
   readonly #touched = new Set<string>();
   readonly #deletedJobs = new Set<string>();
 
   constructor(tables: Tables, limits: StoreLimits) {
-    this.#tables = tables;
+    this.#records = tables.records;
+    this.#history = tables.history;
     this.#limits = limits;
   }
 
   apply(change: Change): void {
-    const tables = this.#tables;
+    const records = this.#records;
     switch (change.kind) {
       case 'put_job':
         this.#putJob(change.job);
         return;
       case 'delete_job':
         this.#deletedJobs.add(change.jobId);
-        if (tables.deleteJob(change.jobId)) this.#slots.push({ kind: 'job_purged', jobId: change.jobId });
+        if (records.deleteJob(change.jobId)) this.#slots.push({ kind: 'job_purged', jobId: change.jobId });
         return;
       case 'put_alloc':
-        tables.putAlloc(change.alloc);
+        records.putAlloc(change.alloc);
         this.#touch(change.alloc.id);
         return;
       case 'delete_alloc':
@@ -63,12 +65,12 @@ class Commit {
         return;
       case 'put_task':
         this.#jobIdOf(change.task.allocId, change);
-        tables.putTask(change.task);
+        records.putTask(change.task);
         this.#touch(change.task.allocId);
         return;
       case 'put_run':
         this.#jobIdOf(change.run.allocId, change);
-        tables.putRun(change.run);
+        records.putRun(change.run);
         this.#trimRuns(change.run.allocId, change.run.task, change.run.attempt);
         return;
       case 'add_task_event':
@@ -76,17 +78,17 @@ class Commit {
         return;
       case 'put_hook':
         this.#jobIdOf(change.hook.allocId, change);
-        tables.putHook(change.hook);
+        records.putHook(change.hook);
         return;
       case 'put_host':
-        tables.putHost(change.key, change.value);
+        records.putHost(change.key, change.value);
     }
   }
 
   /** A job may go only when no alloc names it any more; within the commit the order is free. */
   checkJobs(): void {
     for (const jobId of this.#deletedJobs) {
-      if (this.#tables.getJob(jobId) === undefined && this.#tables.hasAllocsOf(jobId)) {
+      if (this.#records.getJob(jobId) === undefined && this.#records.hasAllocsOf(jobId)) {
         throw broken(`job ${jobId} cannot be deleted while it has allocs`);
       }
     }
@@ -95,33 +97,34 @@ class Commit {
   /** Turns what was touched into numbered rows. */
   tell(nowMs: number): readonly FeedRow[] {
     const rows: FeedRow[] = [];
-    let index = this.#tables.index();
+    let index = this.#history.index();
     for (const slot of this.#slots) {
       const told = this.#fill(slot);
       if (told === undefined) continue;
       index += 1;
       const row: FeedRow = { index, atMs: nowMs, ...told };
-      this.#tables.addFeedRow(row);
-      if (slot.kind === 'job') this.#tables.stampJob(slot.job.id, slot.job.version, index);
-      if (slot.kind === 'alloc') this.#tables.stampAlloc(slot.allocId, index);
+      this.#history.addFeedRow(row);
+      if (slot.kind === 'job') this.#records.stampJob(slot.job.id, slot.job.version, index);
+      if (slot.kind === 'alloc') this.#records.stampAlloc(slot.allocId, index);
       rows.push(row);
     }
     return rows;
   }
 
   #putJob(job: JobRecord): void {
-    const current = this.#tables.getJob(job.id)?.record.version ?? 0;
+    const current = this.#records.getJob(job.id)?.record.version ?? 0;
     if (job.version < current) {
       throw broken(`version ${job.version} of job ${job.id} is older than the stored version ${current}`);
     }
-    this.#tables.putJob(job);
-    this.#tables.trimJobVersions(job.id, job.version - this.#limits.versionsPerJob + 1);
+    this.#records.putJob(job);
+    this.#records.trimJobVersions(job.id, job.version - this.#limits.versionsPerJob + 1);
     this.#slots.push({ kind: 'job', job });
   }
 
   #deleteAlloc(allocId: string): void {
-    const jobId = this.#tables.jobIdOf(allocId);
-    this.#tables.deleteAlloc(allocId);
+    const jobId = this.#records.jobIdOf(allocId);
+    this.#records.deleteAlloc(allocId);
+    this.#history.deleteEvents(allocId);
     if (this.#touched.delete(allocId)) {
       const pending = this.#slots.findIndex((slot) => slot.kind === 'alloc' && slot.allocId === allocId);
       this.#slots.splice(pending, 1);
@@ -132,20 +135,20 @@ class Commit {
   #addEvent(event: TaskEventRow): void {
     const { allocId, task, seq } = event;
     const jobId = this.#jobIdOf(allocId, { kind: 'add_task_event' });
-    const newest = this.#tables.newestEventSeq(allocId, task);
+    const newest = this.#history.newestEventSeq(allocId, task);
     if (seq <= newest) throw broken(`event ${seq} of task ${allocId}/${task} comes after event ${newest}`);
-    this.#tables.addEvent(event);
-    this.#tables.trimEvents(allocId, task, this.#limits);
+    this.#history.addEvent(event);
+    this.#history.trimEvents(allocId, task, this.#limits);
     this.#slots.push({ kind: 'event', event, jobId });
   }
 
   #trimRuns(allocId: string, task: string, attempt: number): void {
     const { runsPerTask } = this.#limits;
-    if (attempt % Math.max(1, slackOf(runsPerTask)) === 0) this.#tables.trimRuns(allocId, task, runsPerTask);
+    if (attempt % Math.max(1, slackOf(runsPerTask)) === 0) this.#records.trimRuns(allocId, task, runsPerTask);
   }
 
   #jobIdOf(allocId: string, change: { readonly kind: string }): string {
-    const jobId = this.#tables.jobIdOf(allocId);
+    const jobId = this.#records.jobIdOf(allocId);
     if (jobId === undefined) throw broken(`${change.kind} names alloc ${allocId}, which is not stored`);
     return jobId;
   }
@@ -186,9 +189,9 @@ class Commit {
 
   /** Undefined when its row turned out to be unreadable: then there is nothing that could be told. */
   #describeAlloc(allocId: string): { readonly key: string; readonly payload: FeedPayload } | undefined {
-    const alloc: AllocRecord | undefined = this.#tables.getAlloc(allocId)?.record;
+    const alloc: AllocRecord | undefined = this.#records.getAlloc(allocId)?.record;
     if (alloc === undefined) return undefined;
-    const tasks = this.#tables.listTasks(allocId);
+    const tasks = this.#records.listTasks(allocId);
     return { key: allocId, payload: { topic: 'Allocation', type: 'AllocationUpdated', alloc, tasks } };
   }
 }

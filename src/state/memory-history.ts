@@ -1,7 +1,8 @@
 /** Owns what grows in memory and is trimmed from its old end: the events of tasks and the feed. */
 import { decodeJson, encodeJson } from './json.js';
 import { slackOf, type StoreLimits } from './limits.js';
-import type { FeedBounds, FeedRow, TaskEventRow } from './store.js';
+import type { FeedBounds, FeedRow, StateStore, TaskEventRow } from './store.js';
+import type { History } from './tables.js';
 import type { UndoLog } from './undo-log.js';
 
 /** A value and the bytes of its text form. */
@@ -29,35 +30,39 @@ interface EventRow extends Sized<TaskEventRow> {
   readonly place: number;
 }
 
-/** The events of all tasks. */
-export class MemoryEvents {
+/** Events and feed, both replaced in whole when they change, so that undoing is putting back. */
+export class MemoryHistory implements History {
   readonly #undo: UndoLog;
-  readonly #byTask = new Map<string, readonly EventRow[]>();
+  readonly #jobIdOf: (allocId: string) => string | undefined;
+  readonly #events = new Map<string, readonly EventRow[]>();
   #nextPlace = 0;
+  #feed: readonly Sized<FeedRow>[] = [];
+  #index = 0;
 
-  constructor(undo: UndoLog) {
+  constructor(undo: UndoLog, jobIdOf: (allocId: string) => string | undefined) {
     this.#undo = undo;
+    this.#jobIdOf = jobIdOf;
   }
 
-  newestSeq(allocId: string, task: string): number {
-    return this.#of(allocId, task).at(-1)?.value.seq ?? 0;
+  newestEventSeq(allocId: string, task: string): number {
+    return this.#eventsOf(allocId, task).at(-1)?.value.seq ?? 0;
   }
 
   /** Sequence numbers have no gap, so what is not held was dropped. */
-  countDropped(allocId: string, task: string): number {
-    return this.newestSeq(allocId, task) - this.#of(allocId, task).length;
+  countDroppedEvents(allocId: string, task: string): number {
+    return this.newestEventSeq(allocId, task) - this.#eventsOf(allocId, task).length;
   }
 
-  add(event: TaskEventRow): void {
+  addEvent(event: TaskEventRow): void {
     const { value } = freezeCopy(event);
     const bytes = Buffer.byteLength(encodeJson(event.event));
-    const events = [...this.#of(value.allocId, value.task), { value, bytes, place: this.#nextPlace++ }];
-    this.#undo.set(this.#byTask, keyOf(value.allocId, value.task), events);
+    const events = [...this.#eventsOf(value.allocId, value.task), { value, bytes, place: this.#nextPlace++ }];
+    this.#undo.set(this.#events, eventsKey(value.allocId, value.task), events);
   }
 
-  trim(allocId: string, task: string, limits: StoreLimits): void {
+  trimEvents(allocId: string, task: string, limits: StoreLimits): void {
     const { eventsPerTask: most, eventBytesPerTask: mostBytes } = limits;
-    const events = this.#of(allocId, task);
+    const events = this.#eventsOf(allocId, task);
     const newest = events.at(-1);
     const oldest = events[0];
     if (newest === undefined || oldest === undefined) return;
@@ -70,63 +75,62 @@ export class MemoryEvents {
       held -= event.bytes;
       return event === newest || !(old || large);
     });
-    if (kept.length < events.length) this.#undo.set(this.#byTask, keyOf(allocId, task), kept);
+    if (kept.length < events.length) this.#undo.set(this.#events, eventsKey(allocId, task), kept);
   }
 
-  deleteAlloc(allocId: string): void {
-    for (const key of [...this.#byTask.keys()]) {
-      if (key.startsWith(keyOf(allocId, ''))) this.#undo.delete(this.#byTask, key);
+  deleteEvents(allocId: string): void {
+    for (const key of [...this.#events.keys()]) {
+      if (key.startsWith(eventsKey(allocId, ''))) this.#undo.delete(this.#events, key);
     }
   }
 
-  /** In the order they were stored. */
-  list(matches: (row: TaskEventRow) => boolean): readonly TaskEventRow[] {
-    const events = [...this.#byTask.values()].flat().filter(({ value }) => matches(value));
-    return events.sort((a, b) => a.place - b.place).map(({ value }) => value);
+  listTaskEvents(filter: Parameters<StateStore['listTaskEvents']>[0]): readonly TaskEventRow[] {
+    const { allocId, jobId, task, sinceMs, afterSeq, limit } = filter;
+    const found = [...this.#events.values()].flat().filter(({ value }) => {
+      if (allocId !== undefined && value.allocId !== allocId) return false;
+      if (jobId !== undefined && this.#jobIdOf(value.allocId) !== jobId) return false;
+      if (task !== undefined && value.task !== task) return false;
+      return value.atMs >= (sinceMs ?? -Infinity) && value.seq > (afterSeq ?? 0);
+    });
+    const rows = found.sort((a, b) => a.place - b.place).map(({ value }) => value);
+    return limit === undefined ? rows : rows.slice(Math.max(0, rows.length - limit));
   }
 
-  #of(allocId: string, task: string): readonly EventRow[] {
-    return this.#byTask.get(keyOf(allocId, task)) ?? [];
-  }
-}
-
-/** The feed: numbered rows without a hole. */
-export class MemoryFeed {
-  readonly #undo: UndoLog;
-  #rows: readonly Sized<FeedRow>[] = [];
-  #newest = 0;
-
-  constructor(undo: UndoLog) {
-    this.#undo = undo;
-  }
-
-  bounds(): FeedBounds {
-    return { oldest: this.#rows[0]?.value.index ?? this.#newest + 1, newest: this.#newest };
-  }
-
-  add(given: FeedRow): void {
+  addFeedRow(given: FeedRow): void {
     const { value: payload, bytes } = freezeCopy(given.payload);
     const value = Object.freeze({ ...given, payload });
-    this.#replace([...this.#rows, { value, bytes }], given.index);
+    this.#setFeed([...this.#feed, { value, bytes }], given.index);
   }
 
-  read(afterIndex: number, limit: number): readonly FeedRow[] {
-    const from = Math.max(0, afterIndex + 1 - this.bounds().oldest);
-    return this.#rows.slice(from, from + limit).map(({ value }) => value);
+  trimFeed(limits: StoreLimits, nowMs: number): void {
+    const drop = countRowsToDrop(this.#feed, limits, nowMs);
+    if (drop > 0) this.#setFeed(this.#feed.slice(drop), this.#index);
   }
 
-  trim(limits: StoreLimits, nowMs: number): void {
-    const drop = countRowsToDrop(this.#rows, limits, nowMs);
-    if (drop > 0) this.#replace(this.#rows.slice(drop), this.#newest);
+  index(): number {
+    return this.#index;
   }
 
-  #replace(rows: readonly Sized<FeedRow>[], newest: number): void {
-    const before = [this.#rows, this.#newest] as const;
+  feedBounds(): FeedBounds {
+    return { oldest: this.#feed[0]?.value.index ?? this.#index + 1, newest: this.#index };
+  }
+
+  readFeed(afterIndex: number, limit: number): readonly FeedRow[] {
+    const from = Math.max(0, afterIndex + 1 - this.feedBounds().oldest);
+    return this.#feed.slice(from, from + limit).map(({ value }) => value);
+  }
+
+  #eventsOf(allocId: string, task: string): readonly EventRow[] {
+    return this.#events.get(eventsKey(allocId, task)) ?? [];
+  }
+
+  #setFeed(rows: readonly Sized<FeedRow>[], index: number): void {
+    const before = [this.#feed, this.#index] as const;
     this.#undo.note(() => {
-      [this.#rows, this.#newest] = before;
+      [this.#feed, this.#index] = before;
     });
-    this.#rows = rows;
-    this.#newest = newest;
+    this.#feed = rows;
+    this.#index = index;
   }
 }
 
@@ -150,6 +154,6 @@ function sumBytes(rows: readonly { readonly bytes: number }[]): number {
   return rows.reduce((sum, row) => sum + row.bytes, 0);
 }
 
-function keyOf(allocId: string, task: string): string {
+function eventsKey(allocId: string, task: string): string {
   return `${allocId}\n${task}`;
 }

@@ -320,5 +320,7 @@ export interface QuarantinedRow {
   readonly table: string;
   readonly key: string;
   readonly error: string;
+  /** The columns as they were, as JSON: the only trace of what the row knew (pids among it). */
+  readonly raw: string;
   readonly atMs: number;
 }

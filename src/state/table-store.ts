@@ -88,7 +88,7 @@ export class TableStore implements StateStore {
     };
     return tables.transact(() => {
       const written = commits.map(writeOne);
-      tables.trimFeed(limits, nowMs);
+      tables.history.trimFeed(limits, nowMs);
       return written;
     });
   }
@@ -109,23 +109,24 @@ export class TableStore implements StateStore {
   }
 
   hostId: StateStore['hostId'] = () => this.#open().hostId();
-  index: StateStore['index'] = () => this.#open().index();
-  listJobs: StateStore['listJobs'] = () => this.#open().listJobs();
-  getJob: StateStore['getJob'] = (id) => this.#open().getJob(id);
-  listJobVersions: StateStore['listJobVersions'] = (id) => this.#open().listJobVersions(id);
-  getJobVersion: StateStore['getJobVersion'] = (id, version) => this.#open().getJobVersion(id, version);
-  listAllocs: StateStore['listAllocs'] = (filter) => this.#open().listAllocs(filter);
-  getAlloc: StateStore['getAlloc'] = (id) => this.#open().getAlloc(id);
-  listTasks: StateStore['listTasks'] = (allocId) => this.#open().listTasks(allocId);
-  getTask: StateStore['getTask'] = (allocId, task) => this.#open().getTask(allocId, task);
-  listRuns: StateStore['listRuns'] = (allocId, task) => this.#open().listRuns(allocId, task);
-  getRun: StateStore['getRun'] = (runId) => this.#open().getRun(runId);
-  listTaskEvents: StateStore['listTaskEvents'] = (filter) => this.#open().listTaskEvents(filter);
+  index: StateStore['index'] = () => this.#open().history.index();
+  listJobs: StateStore['listJobs'] = () => this.#open().records.listJobs();
+  getJob: StateStore['getJob'] = (id) => this.#open().records.getJob(id);
+  listJobVersions: StateStore['listJobVersions'] = (id) => this.#open().records.listJobVersions(id);
+  getJobVersion: StateStore['getJobVersion'] = (id, version) =>
+    this.#open().records.getJobVersion(id, version);
+  listAllocs: StateStore['listAllocs'] = (filter) => this.#open().records.listAllocs(filter);
+  getAlloc: StateStore['getAlloc'] = (id) => this.#open().records.getAlloc(id);
+  listTasks: StateStore['listTasks'] = (allocId) => this.#open().records.listTasks(allocId);
+  getTask: StateStore['getTask'] = (allocId, task) => this.#open().records.getTask(allocId, task);
+  listRuns: StateStore['listRuns'] = (allocId, task) => this.#open().records.listRuns(allocId, task);
+  getRun: StateStore['getRun'] = (runId) => this.#open().records.getRun(runId);
+  listTaskEvents: StateStore['listTaskEvents'] = (filter) => this.#open().history.listTaskEvents(filter);
   countDroppedEvents: StateStore['countDroppedEvents'] = (allocId, task) =>
-    this.#open().countDroppedEvents(allocId, task);
-  listHooks: StateStore['listHooks'] = (allocId, task) => this.#open().listHooks(allocId, task);
-  getHost: StateStore['getHost'] = (key) => this.#open().getHost(key);
-  feedBounds: StateStore['feedBounds'] = () => this.#open().feedBounds();
-  readFeed: StateStore['readFeed'] = (afterIndex, limit) => this.#open().readFeed(afterIndex, limit);
+    this.#open().history.countDroppedEvents(allocId, task);
+  listHooks: StateStore['listHooks'] = (allocId, task) => this.#open().records.listHooks(allocId, task);
+  getHost: StateStore['getHost'] = (key) => this.#open().records.getHost(key);
+  feedBounds: StateStore['feedBounds'] = () => this.#open().history.feedBounds();
+  readFeed: StateStore['readFeed'] = (afterIndex, limit) => this.#open().history.readFeed(afterIndex, limit);
   listQuarantined: StateStore['listQuarantined'] = () => this.#open().listQuarantined();
 }

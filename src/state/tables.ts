@@ -14,11 +14,19 @@ import type {
   TaskRecord,
 } from './store.js';
 
-/** The reads of the store; each sees what has been written, also within the transaction in hand. */
-export type StoreReads = Pick<
+/** Everything a store holds. Reads see what has been written, also within the transaction in hand. */
+export interface Tables extends Pick<StateStore, 'hostId' | 'listQuarantined'> {
+  readonly records: Records;
+  readonly history: History;
+  /** Runs `work` all or nothing: when it throws, nothing of it stays. May be nested. */
+  transact<T>(work: () => T): T;
+  /** True when `error` means that the disk does not take writes now; false when the change itself is at fault. */
+  isRefusal(error: unknown): boolean;
+  close(): void;
+}
+
+type RecordReads = Pick<
   StateStore,
-  | 'hostId'
-  | 'index'
   | 'listJobs'
   | 'getJob'
   | 'listJobVersions'
@@ -29,25 +37,15 @@ export type StoreReads = Pick<
   | 'getTask'
   | 'listRuns'
   | 'getRun'
-  | 'listTaskEvents'
-  | 'countDroppedEvents'
   | 'listHooks'
   | 'getHost'
-  | 'feedBounds'
-  | 'readFeed'
-  | 'listQuarantined'
 >;
 
-/** Rows by key. `put…` replaces a row of the same key and keeps its place in the order of first puts. */
-export interface Tables extends StoreReads {
-  /** Runs `work` all or nothing: when it throws, nothing of it stays. May be nested. */
-  transact<T>(work: () => T): T;
-  /** True when `error` means that the disk does not take writes now; false when the change itself is at fault. */
-  isRefusal(error: unknown): boolean;
-
+/** What is, by key. `put…` replaces a record of the same key and keeps its place in the order of first puts. */
+export interface Records extends RecordReads {
   /** Puts the job's current record and that of its version. */
   putJob(job: JobRecord): void;
-  /** Sets modifyIndex of the job and its version, and createIndex where there is none yet. */
+  /** Sets modifyIndex of the version, and of the job when it is the current one; createIndex of a new job. */
   stampJob(jobId: string, version: number, index: number): void;
   /** Forgets versions below `belowVersion` that no alloc names. */
   trimJobVersions(jobId: string, belowVersion: number): void;
@@ -55,8 +53,9 @@ export interface Tables extends StoreReads {
   deleteJob(jobId: string): boolean;
 
   putAlloc(alloc: AllocRecord): void;
+  /** Sets modifyIndex, and createIndex of a new alloc. */
   stampAlloc(allocId: string, index: number): void;
-  /** With its tasks, runs, events and hooks. */
+  /** With its tasks, runs and hooks. */
   deleteAlloc(allocId: string): void;
   /** The owner of an alloc, without decoding it; undefined when there is no such alloc. */
   jobIdOf(allocId: string): string | undefined;
@@ -68,16 +67,22 @@ export interface Tables extends StoreReads {
   trimRuns(allocId: string, task: string, runsPerTask: number): void;
   putHook(hook: HookRecord): void;
   putHost(key: string, value: string): void;
+}
 
+type HistoryReads = Pick<
+  StateStore,
+  'index' | 'listTaskEvents' | 'countDroppedEvents' | 'feedBounds' | 'readFeed'
+>;
+
+/** What was: it grows, and is trimmed from its old end. */
+export interface History extends HistoryReads {
   newestEventSeq(allocId: string, task: string): number;
   addEvent(event: TaskEventRow): void;
   /** Drops the oldest events of one task, once a bound is passed, down to below the bounds by their slack. */
   trimEvents(allocId: string, task: string, limits: StoreLimits): void;
-
+  deleteEvents(allocId: string): void;
   /** The index must be one above that of the newest row ever added. */
   addFeedRow(row: FeedRow): void;
   /** Drops what the feed's bounds no longer hold, oldest first. */
   trimFeed(limits: StoreLimits, nowMs: number): void;
-
-  close(): void;
 }

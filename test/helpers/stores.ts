@@ -1,8 +1,14 @@
 /** The stores that every contract test runs over, each with a clock that stands still. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { silentLogger, type Logger } from '../../src/base/log.js';
 import { openMemoryStore } from '../../src/state/memory-store.js';
 import type { StoreLimits } from '../../src/state/limits.js';
+import { openSqliteStore } from '../../src/state/sqlite-store.js';
 import type { StateStore } from '../../src/state/store.js';
 import { FakeClock } from './fake-clock.js';
+import { BOOT } from './records.js';
 
 export interface StoreUnderTest {
   readonly store: StateStore;
@@ -18,7 +24,32 @@ export const STORES: Readonly<Record<string, (limits?: Partial<StoreLimits>) => 
     const store = openMemoryStore({ clock, limits });
     return { store, clock, remove: () => store.close() };
   },
+  sqlite: (limits = {}) => {
+    const disk = new StoreOnDisk();
+    const store = disk.open({ limits });
+    return { store, clock: disk.clock, remove: () => disk.remove() };
+  },
 };
+
+/** A temporary data directory whose store may be opened again and again. */
+export class StoreOnDisk {
+  readonly dir = mkdtempSync(join(tmpdir(), 'holdfast-store-'));
+  readonly path = join(this.dir, 'state.db');
+  readonly clock = new FakeClock();
+  readonly #opened: StateStore[] = [];
+
+  open(options: { limits?: Partial<StoreLimits>; logger?: Logger } = {}): StateStore {
+    const { limits = {}, logger = silentLogger } = options;
+    const store = openSqliteStore({ path: this.path, clock: this.clock, logger, bootId: BOOT, limits });
+    this.#opened.push(store);
+    return store;
+  }
+
+  async remove(): Promise<void> {
+    for (const store of this.#opened) await store.close();
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}
 
 /** Hands out new stores to the tests of a suite and removes them all when asked. */
 export class StoreStock {

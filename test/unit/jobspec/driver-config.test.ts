@@ -50,28 +50,31 @@ describe('parseRawExecConfig', () => {
   });
 
   const BROKEN: readonly (readonly [Record<string, unknown>, string])[] = [
-    [{}, 'command: it is missing, and required'],
-    [{ command: '' }, 'command: it must not be empty'],
-    [{ command: ['sh'] }, 'command: expected a string, found a list'],
-    [{ command: 'a\0b' }, 'command: a string here cannot hold a NUL byte'],
-    [{ command: 'sh', args: '-c' }, 'args: expected a list of strings, found the string "-c"'],
-    [{ command: 'sh', args: ['-c', {}] }, 'args: item 2: expected a string, found a map'],
-    [{ command: 'sh', work_dir: 'tmp' }, 'work_dir: expected an absolute path, found the string "tmp"'],
-    [{ command: 'sh', oom_score_adj: -1 }, 'oom_score_adj: expected a whole number from 0 to 1000, found -1'],
-    [{ command: 'sh', oom_score_adj: 1.5 }, 'oom_score_adj: expected a whole number, found the number 1.5'],
-    [{ command: 'sh', argz: [] }, 'argz: driver raw_exec has no key `argz` (did you mean `args`?)'],
+    [{}, '`command`: it is missing, and required'],
+    [{ command: '' }, '`command`: it must not be empty'],
+    [{ command: ['sh'] }, '`command`: expected a string, found a list'],
+    [{ command: 'a\0b' }, '`command`: a string here cannot hold a NUL byte'],
+    [{ command: 'sh', args: '-c' }, '`args`: expected a list of strings, found the string "-c"'],
+    [{ command: 'sh', args: ['-c', {}] }, '`args`: item 2: expected a string, found a map'],
+    [{ command: 'sh', work_dir: 'tmp' }, '`work_dir`: expected an absolute path, found the string "tmp"'],
+    [
+      { command: 'sh', oom_score_adj: -1 },
+      '`oom_score_adj`: expected a whole number from 0 to 1000, found -1',
+    ],
+    [{ command: 'sh', oom_score_adj: 1.5 }, '`oom_score_adj`: expected a whole number, found the number 1.5'],
+    [{ command: 'sh', argz: [] }, 'driver raw_exec has no key `argz` (did you mean `args`?)'],
     [
       { command: 'sh', port_map: {} },
-      'port_map: driver raw_exec has no key `port_map` (its keys are: command, args, work_dir, oom_score_adj)',
+      'driver raw_exec has no key `port_map` (its keys are: command, args, work_dir, oom_score_adj)',
     ],
     [
       { command: 'sh', cgroup_v2_override: '/x' },
-      'cgroup_v2_override: `cgroup_v2_override` of driver raw_exec is not supported by holdfast yet',
+      '`cgroup_v2_override` of driver raw_exec is not supported by holdfast yet',
     ],
     [
       { args: 1, x: 1 },
-      'command: it is missing, and required; args: expected a list of strings, found the number 1; ' +
-        'x: driver raw_exec has no key `x` (its keys are: command, args, work_dir, oom_score_adj)',
+      '`command`: it is missing, and required; `args`: expected a list of strings, found the number 1; ' +
+        'driver raw_exec has no key `x` (its keys are: command, args, work_dir, oom_score_adj)',
     ],
   ];
   for (const [config, expected] of BROKEN) {
@@ -107,7 +110,7 @@ describe('parseExecConfig', () => {
   it('refuses a mode that does not exist', () => {
     assert.match(
       messageOf(() => parseExecConfig({ command: 'x', pid_mode: 'shared' }, 'a')),
-      /pid_mode: expected "private" or "host", found the string "shared"$/,
+      /`pid_mode`: expected "private" or "host", found the string "shared"$/,
     );
   });
 });
@@ -173,9 +176,9 @@ describe('parseMockConfig', () => {
     );
     assert.equal(
       message,
-      'task "m": bad config for driver mock_driver: run_for: bad duration "5": it has no unit: use units h, m, s and ms, ' +
-        'such as "1m30s"; exit_code: expected a whole number from 0 to 255, found 256; exit_signal: unknown signal "SIGFOO": ' +
-        'use a name such as SIGTERM, or a number; run_of: driver mock_driver has no key `run_of` (did you mean `run_for`?)',
+      'task "m": bad config for driver mock_driver: `run_for`: bad duration "5": it has no unit: use units h, m, s and ms, ' +
+        'such as "1m30s"; `exit_code`: expected a whole number from 0 to 255, found 256; `exit_signal`: unknown signal "SIGFOO": ' +
+        'use a name such as SIGTERM, or a number; driver mock_driver has no key `run_of` (did you mean `run_for`?)',
     );
   });
 });

@@ -1,26 +1,12 @@
 /**
- * Owns records in memory, with an undo log instead of a disk's transactions. Values are copied through the text form of
+ * Owns records in memory, with an undo log instead of a disk's transactions. They are copied through the text form of
  * the store when they come in, so that what SQLite would refuse or change is refused or changed here too, and frozen,
  * because reads hand them out as they are.
  */
-import { newUuid } from '../base/ids.js';
-import type { StoreLimits } from './limits.js';
-import { freezeCopy, MemoryEvents, MemoryFeed } from './memory-history.js';
-import type {
-  AllocRecord,
-  FeedBounds,
-  FeedRow,
-  HookRecord,
-  Indexed,
-  JobRecord,
-  QuarantinedRow,
-  RunRecord,
-  StateStore,
-  TaskEventRow,
-  TaskRecord,
-} from './store.js';
-import type { Tables } from './tables.js';
-import { UndoLog } from './undo-log.js';
+import { freezeCopy } from './memory-history.js';
+import type { AllocRecord, HookRecord, Indexed, JobRecord, RunRecord, TaskRecord } from './store.js';
+import type { Records } from './tables.js';
+import type { UndoLog } from './undo-log.js';
 
 interface JobRow {
   readonly current: Indexed<JobRecord>;
@@ -36,21 +22,14 @@ interface AllocRow {
 /** Rows that have no index yet are stamped within the same transaction. */
 const UNSTAMPED = 0;
 
-export class MemoryTables implements Tables {
-  readonly #hostId = newUuid();
-  readonly #undo = new UndoLog();
+export class MemoryRecords implements Records {
+  readonly #undo: UndoLog;
   readonly #jobs = new Map<string, JobRow>();
   readonly #allocs = new Map<string, AllocRow>();
   readonly #host = new Map<string, string>();
-  readonly #events = new MemoryEvents(this.#undo);
-  readonly #feed = new MemoryFeed(this.#undo);
 
-  transact<T>(work: () => T): T {
-    return this.#undo.transact(work);
-  }
-
-  isRefusal(): boolean {
-    return false;
+  constructor(undo: UndoLog) {
+    this.#undo = undo;
   }
 
   putJob(given: JobRecord): void {
@@ -66,8 +45,9 @@ export class MemoryTables implements Tables {
     const job = this.#jobs.get(jobId);
     const old = job?.versions.get(version);
     if (job === undefined || old === undefined) return;
-    const stamped = stamp(old, index);
-    const current = job.current.record.version === version ? stamped : job.current;
+    const createIndex = job.current.createIndex || index;
+    const stamped = { record: old.record, createIndex, modifyIndex: index };
+    const current = job.current.record.version === version ? stamped : { ...job.current, createIndex };
     this.#undo.set(this.#jobs, jobId, { current, versions: new Map(job.versions).set(version, stamped) });
   }
 
@@ -94,12 +74,14 @@ export class MemoryTables implements Tables {
 
   stampAlloc(allocId: string, index: number): void {
     const old = this.#allocs.get(allocId);
-    if (old !== undefined) this.#undo.set(this.#allocs, allocId, { ...old, alloc: stamp(old.alloc, index) });
+    if (old === undefined) return;
+    const { record, createIndex } = old.alloc;
+    const alloc = { record, createIndex: createIndex || index, modifyIndex: index };
+    this.#undo.set(this.#allocs, allocId, { ...old, alloc });
   }
 
   deleteAlloc(allocId: string): void {
     this.#undo.delete(this.#allocs, allocId);
-    this.#events.deleteAlloc(allocId);
   }
 
   jobIdOf(allocId: string): string | undefined {
@@ -137,38 +119,6 @@ export class MemoryTables implements Tables {
 
   putHost(key: string, value: string): void {
     this.#undo.set(this.#host, key, value);
-  }
-
-  newestEventSeq(allocId: string, task: string): number {
-    return this.#events.newestSeq(allocId, task);
-  }
-
-  addEvent(event: TaskEventRow): void {
-    this.#events.add(event);
-  }
-
-  trimEvents(allocId: string, task: string, limits: StoreLimits): void {
-    this.#events.trim(allocId, task, limits);
-  }
-
-  addFeedRow(row: FeedRow): void {
-    this.#feed.add(row);
-  }
-
-  trimFeed(limits: StoreLimits, nowMs: number): void {
-    this.#feed.trim(limits, nowMs);
-  }
-
-  close(): void {
-    // Nothing is held but memory.
-  }
-
-  hostId(): string {
-    return this.#hostId;
-  }
-
-  index(): number {
-    return this.#feed.bounds().newest;
   }
 
   listJobs(): readonly Indexed<JobRecord>[] {
@@ -221,21 +171,6 @@ export class MemoryTables implements Tables {
     return undefined;
   }
 
-  listTaskEvents(filter: Parameters<StateStore['listTaskEvents']>[0]): readonly TaskEventRow[] {
-    const { allocId, jobId, task, sinceMs, afterSeq, limit } = filter;
-    const rows = this.#events.list((row) => {
-      if (allocId !== undefined && row.allocId !== allocId) return false;
-      if (jobId !== undefined && this.jobIdOf(row.allocId) !== jobId) return false;
-      if (task !== undefined && row.task !== task) return false;
-      return row.atMs >= (sinceMs ?? -Infinity) && row.seq > (afterSeq ?? 0);
-    });
-    return limit === undefined ? rows : rows.slice(Math.max(0, rows.length - limit));
-  }
-
-  countDroppedEvents(allocId: string, task: string): number {
-    return this.#events.countDropped(allocId, task);
-  }
-
   listHooks(allocId: string, task: string): readonly HookRecord[] {
     const hooks = [...(this.#allocs.get(allocId)?.hooks.values() ?? [])];
     return hooks.filter((hook) => hook.task === task);
@@ -245,24 +180,8 @@ export class MemoryTables implements Tables {
     return this.#host.get(key);
   }
 
-  feedBounds(): FeedBounds {
-    return this.#feed.bounds();
-  }
-
-  readFeed(afterIndex: number, limit: number): readonly FeedRow[] {
-    return this.#feed.read(afterIndex, limit);
-  }
-
-  listQuarantined(): readonly QuarantinedRow[] {
-    return [];
-  }
-
   #change(allocId: string, next: (old: AllocRow) => AllocRow): void {
     const old = this.#allocs.get(allocId);
     if (old !== undefined) this.#undo.set(this.#allocs, allocId, next(old));
   }
-}
-
-function stamp<T>(old: Indexed<T>, index: number): Indexed<T> {
-  return { ...old, createIndex: old.createIndex || index, modifyIndex: index };
 }

@@ -1,0 +1,80 @@
+// Owns the search for what a test run, the demo or the bench left on this host. Each of them puts all it makes below a
+// directory with a name of its own and hands that name to its processes, so that copies running side by side are told
+// apart: a process, cgroup or mount is ours when the name is in its environment, path or root.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Executors end a moment after the record of their workload is durable: the only wait here, and a bounded one. */
+const GRACE_MS = 3000;
+
+/**
+ * What is left of the run `marker`, as one line each.
+ * @param {string} marker part of the environment or the paths of everything that the run made
+ * @param {string} scratch directory that must be empty
+ */
+export async function findLeaks(marker, scratch) {
+  const deadlineMs = performance.now() + GRACE_MS;
+  for (;;) {
+    const leaks = [...processes(marker), ...mounts(marker), ...cgroups(marker), ...files(scratch)];
+    if (leaks.length === 0 || performance.now() > deadlineMs) return leaks;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+/** @param {string} marker @returns {{pid: number, command: string}[]} living processes of the run, without this one */
+export function processesOf(marker) {
+  const found = [];
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
+    const environment = read(`/proc/${name}/environ`);
+    const command = read(`/proc/${name}/cmdline`).replaceAll('\0', ' ').trim();
+    // A zombie has neither.
+    if (environment.includes(marker) || command.includes(marker)) found.push({ pid: Number(name), command });
+  }
+  return found;
+}
+
+function processes(marker) {
+  return processesOf(marker).map(({ pid, command }) => `left behind: process ${pid} (${command})`);
+}
+
+function mounts(marker) {
+  return read('/proc/self/mountinfo')
+    .split('\n')
+    .filter((line) => line.includes(marker))
+    .map((line) => `left behind: mount ${line.split(' ')[4]}`);
+}
+
+/** Groups of every hierarchy whose name holds the marker; a parent that is listed stands for what is below it. */
+function cgroups(marker) {
+  const roots = read('/proc/self/mountinfo')
+    .split('\n')
+    .filter((line) => / - cgroup2? /.test(line))
+    .map((line) => line.split(' ')[4]);
+  return roots.flatMap((root) =>
+    list(root)
+      .filter((entry) => entry.isDirectory() && entry.name.includes(marker))
+      .map((entry) => `left behind: cgroup ${join(root, entry.name)}`),
+  );
+}
+
+function files(scratch) {
+  return list(scratch).map((entry) => `left behind: ${join(scratch, entry.name)}`);
+}
+
+/** Empty for what is gone or not ours to read. */
+function read(path) {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return '';
+  }
+}
+
+function list(folder) {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,82 @@
+/** Owns every default of a job file, each with its source. Defaults are Nomad's wherever Nomad has the key. */
+import type { JobType, RestartPolicy } from './types.js';
+
+/** A value and who says so. */
+export interface Default<T> {
+  readonly value: T;
+  readonly source: string;
+}
+
+const NOMAD = 'Nomad';
+const OURS = 'holdfast';
+
+/** Defaults of single keys; what is not here has none and stays undefined. */
+export const DEFAULTS = {
+  namespace: { value: 'default', source: NOMAD },
+  region: { value: 'global', source: NOMAD },
+  datacenters: { value: ['*'], source: `${NOMAD} (since 1.5)` },
+  type: { value: 'service', source: NOMAD },
+  priority: { value: 50, source: NOMAD },
+  count: { value: 1, source: NOMAD },
+  cpuMhz: { value: 100, source: NOMAD },
+  memoryMib: { value: 300, source: NOMAD },
+  killTimeoutMs: { value: 5_000, source: NOMAD },
+  shutdownDelayMs: { value: 0, source: NOMAD },
+  maxFiles: { value: 10, source: NOMAD },
+  maxFileSizeMib: { value: 10, source: NOMAD },
+  logsDisabled: { value: false, source: NOMAD },
+  /** Nomad kills what outlives a task, wherever it has a cgroup to find it. */
+  leftovers: { value: 'kill', source: NOMAD },
+} as const satisfies Record<string, Default<unknown>>;
+
+/** Keys of `restart` that Nomad has not; chosen so that nothing changes for a file of Nomad's. */
+const RESTART_OURS = {
+  /** Nomad's delay does not grow. */
+  factor: 1,
+  maxDelayMs: undefined,
+  /** Nomad adds up to a quarter of the delay and has no key for it. */
+  jitter: 0.25,
+  resetAfterMs: undefined,
+} as const;
+
+/** Nomad: 2 restarts in 30 minutes, 15 s apart, then fail. */
+const RESTART_SERVICE: RestartPolicy = {
+  attempts: 2,
+  intervalMs: 30 * 60_000,
+  delayMs: 15_000,
+  mode: 'fail',
+  ...RESTART_OURS,
+};
+
+/** Nomad: 3 restarts in 24 hours, 15 s apart, then fail. */
+const RESTART_BATCH: RestartPolicy = { ...RESTART_SERVICE, attempts: 3, intervalMs: 24 * 3_600_000 };
+
+/** The restart policy of a task that says nothing about it, by the type of its job. */
+export const RESTART_DEFAULTS: Readonly<Record<JobType, RestartPolicy>> = {
+  service: RESTART_SERVICE,
+  system: RESTART_SERVICE,
+  batch: RESTART_BATCH,
+  sysbatch: RESTART_BATCH,
+};
+
+/** Bounds of values, each with its source. */
+export const BOUNDS = {
+  priority: { least: 1, most: 100, source: NOMAD },
+  /** Every allocation has its own directory, records and runner: a slip of the keyboard must not make millions. */
+  count: { least: 0, most: 10_000, source: OURS },
+  cpuMhz: { least: 1, most: 10_000_000, source: NOMAD },
+  cpuPercent: { least: 1, most: 1_000_000, source: OURS },
+  /** 10 MiB is the least that Nomad takes; the upper bound (1 PiB) keeps bytes exact in a double. */
+  memoryMib: { least: 10, most: 2 ** 30, source: NOMAD },
+  pids: { least: 1, most: 4_194_304, source: `${OURS}: the kernel's own limit` },
+  attempts: { least: 0, most: 1_000_000, source: OURS },
+  /** Nomad: a shorter interval forgets restarts before they can count. */
+  intervalMs: { least: 5_000, source: NOMAD },
+  factor: { least: 1, most: 100, source: OURS },
+  jitter: { least: 0, most: 1, source: OURS },
+  maxFiles: { least: 1, most: 10_000, source: NOMAD },
+  maxFileSizeMib: { least: 1, most: 1_048_576, source: NOMAD },
+} as const;
+
+/** Longest name of a job, group or task, in bytes: it becomes part of file and cgroup names (255 at most). */
+export const LONGEST_NAME = 128;

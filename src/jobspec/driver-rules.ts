@@ -1,0 +1,41 @@
+/** Owns what the validator says about a task's driver and its config block; the schemas are in driver-config.ts. */
+import type { Found } from './blocks.js';
+import { checkDriverConfig, DRIVERS, isDriverName, type DriverName } from './driver-config.js';
+import { down, type Session, type Spot } from './session.js';
+import { toPlain, type MapNode } from './tree.js';
+import { quote, suggest } from './words.js';
+
+const AVAILABLE = Object.entries(DRIVERS).flatMap(([name, { available }]) => (available ? [name] : []));
+
+/** The driver whose schema the config block must follow; undefined when there is no such driver. */
+export function checkDriver({ value, spot }: Found<string>, session: Session): DriverName | undefined {
+  if (!isDriverName(value)) {
+    session.fault(spot, `there is no driver ${quote(value)}`, suggest(value, AVAILABLE, 'there is'));
+    return undefined;
+  }
+  if (!DRIVERS[value].available) {
+    const hint = `there is ${AVAILABLE.join(' and ')}`;
+    session.fault(spot, `driver \`${value}\` is not available in this version of holdfast yet`, hint);
+  }
+  return value;
+}
+
+/** Tells the faults of a config block at the keys and values they are about. */
+export function checkConfig(
+  driver: DriverName,
+  config: MapNode | undefined,
+  place: Spot,
+  session: Session,
+): void {
+  const plain = config === undefined ? {} : (toPlain(config) as Record<string, unknown>);
+  for (const { key, kind, message, hint } of checkDriverConfig(driver, plain)) {
+    const entry = config?.entries.find((candidate) => candidate.key === key);
+    if (entry === undefined || kind === 'missing') {
+      const needs = config === undefined ? `driver ${driver} needs a \`config\` block: ` : '';
+      session.fault(place, needs + message, hint);
+    } else {
+      const at = kind === 'unknown' ? entry.keyAt : entry.value.at;
+      session.fault({ at, path: down(place.path, key) }, message, hint);
+    }
+  }
+}

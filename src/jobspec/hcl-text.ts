@@ -1,0 +1,119 @@
+/**
+ * Owns the text inside HCL strings and heredocs: escapes, indentation, and which `${…}` may stand there. What is
+ * interpolated at run time stays as written; everything else of HCL's template language is refused by name.
+ */
+
+/** A piece of a template: text between quotes or heredoc markers, or one `${…}`. */
+export interface Piece {
+  readonly kind: 'literal' | 'interpolation';
+  readonly text: string;
+  readonly at: number;
+}
+
+export type TextResult =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly at: number; readonly message: string; readonly hint?: string };
+
+const ESCAPES = new Map(Object.entries({ n: '\n', r: '\r', t: '\t', '"': '"', '\\': '\\' }));
+
+/** The text of a quoted string's literal piece. `$${` stays for the run time to undo, as does every `${…}`. */
+export function unescapeQuoted(source: string, at: number): TextResult {
+  let text = '';
+  for (let index = 0; index < source.length; index++) {
+    const character = source[index] ?? '';
+    // The grammar lets a quote begin the text of a label: `""x"`.
+    if (character === '"') return { ok: false, at: at + index, message: 'unexpected `"`' };
+    if (character !== '\\') {
+      text += character;
+      continue;
+    }
+    const found = /\\(?:u([\da-fA-F]{4})|U([\da-fA-F]{8})|([^]))/uy;
+    found.lastIndex = index;
+    const [all = '\\', short, long, letter = ''] = found.exec(source) ?? [];
+    const point = short ?? long;
+    const escaped = point === undefined ? ESCAPES.get(letter) : codePoint(parseInt(point, 16));
+    if (escaped === undefined) {
+      const message = `bad escape \`${all}\` in a string`;
+      return {
+        ok: false,
+        at: at + index,
+        message,
+        hint: 'HCL has \\n \\r \\t \\" \\\\ \\uXXXX and \\UXXXXXXXX',
+      };
+    }
+    text += escaped;
+    index += all.length - 1;
+  }
+  return { ok: true, text: undoPercent(text) };
+}
+
+function codePoint(value: number): string | undefined {
+  return value <= 0x10ffff && !(value >= 0xd800 && value <= 0xdfff) ? String.fromCodePoint(value) : undefined;
+}
+
+/** `%%{` is HCL's way to write `%{`, which has no meaning at run time. */
+function undoPercent(text: string): string {
+  return text.replaceAll('%%{', '%{');
+}
+
+/** A variable, followed by `.name`s and `["keys"]`: all that the run time can look up. */
+const REFERENCE = /^[A-Za-z_][\w-]*(?:\.[\w-]+|\[[ \t]*"[^"\\${}\n]*"[ \t]*\])*$/;
+
+/** Names that HCL itself would have to resolve before the job exists. */
+const NOT_YET = /^(?:var|local)\b/;
+
+/** What a `${…}` becomes: itself without the spaces at its edges, or a fault. */
+export function keepInterpolation({ text, at }: Piece): TextResult {
+  const inner = text.slice(2, -1);
+  const name = inner.trim();
+  if (NOT_YET.test(name)) {
+    return {
+      ok: false,
+      at,
+      message: `variables and locals are not supported yet: ${shorten(text)}`,
+      hint: VALUE,
+    };
+  }
+  if (REFERENCE.test(name)) return { ok: true, text: `\${${name}}` };
+  const what = /^[\w:]+\s*\(/.test(name) ? 'functions' : 'expressions in ${…}';
+  return { ok: false, at, message: `${what} are not supported yet: ${shorten(text)}`, hint: DOLLARS };
+}
+
+const VALUE = 'write the value itself';
+
+/** How to keep `${` from being read by holdfast, e.g. in a shell script. */
+export const DOLLARS = 'for a literal `${` write `$${`';
+
+export function shorten(text: string): string {
+  const line = text.replace(/\s+/g, ' ');
+  return line.length > 40 ? `${line.slice(0, 39)}…` : line;
+}
+
+/**
+ * The text of a heredoc from its pieces (all between the opening line's end and the closing line).
+ * @param indented `<<-`: the smallest indentation of its lines is taken off each line
+ */
+export function joinHeredoc(pieces: readonly Piece[], indented: boolean): TextResult {
+  let text = '';
+  for (const piece of pieces) {
+    const result =
+      piece.kind === 'literal'
+        ? { ok: true as const, text: undoPercent(piece.text) }
+        : keepInterpolation(piece);
+    if (!result.ok) return result;
+    text += result.text;
+  }
+  return { ok: true, text: indented ? dedent(text) : text };
+}
+
+/** Lines of nothing but white space neither count nor change, as in HCL. */
+function dedent(text: string): string {
+  const lines = text.split('\n');
+  const indents = lines.filter((line) => line.trim() !== '').map(indentOf);
+  const cut = indents.reduce((least, indent) => Math.min(least, indent), Infinity);
+  return lines.map((line) => (line.trim() === '' ? line : line.slice(cut))).join('\n');
+}
+
+function indentOf(line: string): number {
+  return line.length - line.trimStart().length;
+}

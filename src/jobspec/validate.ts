@@ -1,0 +1,181 @@
+/**
+ * Owns the step from a tree to a Job: defaults, inheritance, and the rules between keys. Tells every fault it can see
+ * in one go; a rule is judged only where the keys it needs were read without a fault.
+ */
+import { readBlock, type BlockRead, type Found, type LabelledBody } from './blocks.js';
+import { DEFAULTS } from './defaults.js';
+import { checkConfig, checkDriver } from './driver-rules.js';
+import { checkName } from './names.js';
+import { resolveRestart } from './restart-rules.js';
+import { BESIDE_JOB, FILE, JOB, type GROUP, type Labelled, type RESOURCES, type TASK } from './schema.js';
+import { describeTree, down, nameOf, type Session } from './session.js';
+import { toPlain, type MapNode } from './tree.js';
+import type { Job, JobType, Resources, Task, TaskGroup } from './types.js';
+
+type JobRead = Labelled<typeof JOB.keys>;
+type GroupRead = Labelled<typeof GROUP.keys>;
+type TaskRead = Labelled<typeof TASK.keys>;
+type RestartRead = GroupRead['read']['keys']['restart'];
+
+/** Reads the one job of a file. Undefined, or meaningless, when the session holds a fault afterwards. */
+export function validateFile(tree: MapNode, session: Session): Job | undefined {
+  const job = session.dialect === 'json' ? readApiJob(tree, session) : readFileJob(tree, session);
+  return job === undefined ? undefined : buildJob(job, session);
+}
+
+function readFileJob(tree: MapNode, session: Session): JobRead | undefined {
+  const [job, second] = readBlock(FILE, tree, '', session).keys.job;
+  const spot = { at: tree.at, path: '' };
+  if (job === undefined && !tree.entries.some((entry) => entry.key === 'job')) {
+    session.fault(spot, 'the file holds no `job`');
+  }
+  if (second !== undefined)
+    session.fault(second.labelSpot, 'a file holds one job: move this one to a file of its own');
+  return job;
+}
+
+/** Nomad's JSON: the job itself, or an object with `Job`. */
+function readApiJob(tree: MapNode, session: Session): JobRead | undefined {
+  const outer = tree.entries.find((entry) => entry.key === 'Job');
+  if (outer === undefined) return readJsonJob(tree, '', session);
+  for (const { key, keyAt } of tree.entries) {
+    if (key === 'Job' || BESIDE_JOB.some((known) => known === key)) continue;
+    session.fault({ at: keyAt, path: key }, `there is no key \`${key}\` beside \`Job\``);
+  }
+  if (outer.value.kind === 'map') return readJsonJob(outer.value, 'Job', session);
+  session.fault(
+    { at: outer.value.at, path: 'Job' },
+    `\`Job\`: expected a map, found ${describeTree(outer.value)}`,
+  );
+  return undefined;
+}
+
+function readJsonJob(body: MapNode, path: string, session: Session): JobRead {
+  const id = body.entries.find((entry) => entry.key === 'ID')?.value;
+  const label = id?.kind === 'scalar' && typeof id.value === 'string' ? id.value : undefined;
+  if (label === undefined) {
+    session.fault({ at: id?.at ?? body.at, path: down(path, 'ID') }, 'the job needs a string `ID`');
+  }
+  const labelSpot = { at: id?.at ?? body.at, path: down(path, 'ID') };
+  return { label: label ?? 'x', labelSpot, body, path, read: readBlock(JOB, body, path, session) };
+}
+
+function buildJob(job: JobRead, session: Session): Job {
+  const { keys } = job.read;
+  checkName('job', job, session);
+  const type = valueOf(keys.type) ?? DEFAULTS.type.value;
+  const groups = [...keys.group, ...keys.task.map(groupOfTask)];
+  if (groups.length === 0) tellNone('group', job, session);
+  tellTwice('group', groups, session);
+  return {
+    id: job.label,
+    name: valueOf(keys.name) ?? job.label,
+    namespace: valueOf(keys.namespace) ?? DEFAULTS.namespace.value,
+    region: valueOf(keys.region) ?? DEFAULTS.region.value,
+    datacenters: valueOf(keys.datacenters) ?? DEFAULTS.datacenters.value,
+    type,
+    priority: valueOf(keys.priority) ?? DEFAULTS.priority.value,
+    meta: valueOf(keys.meta) ?? {},
+    groups: groups.map((group) => buildGroup(group, type, session)),
+  };
+}
+
+/** A task right under the job is a group of its own name. */
+function groupOfTask(task: TaskRead): GroupRead {
+  const keys = { count: undefined, meta: undefined, restart: undefined, task: [task] };
+  return { ...task, read: { keys, clean: true, path: task.path } };
+}
+
+function buildGroup(group: GroupRead, type: JobType, session: Session): TaskGroup {
+  const { keys } = group.read;
+  checkName('group', group, session);
+  if (keys.task.length === 0) tellNone('task', group, session);
+  tellTwice('task', keys.task, session);
+  if (type === 'system' && keys.count !== undefined && keys.count.value > 1) {
+    session.fault(keys.count.spot, 'a `system` job runs once on this host: `count` can be 0 or 1');
+  }
+  return {
+    name: group.label,
+    count: valueOf(keys.count) ?? DEFAULTS.count.value,
+    meta: valueOf(keys.meta) ?? {},
+    tasks: keys.task.map((task) => buildTask(task, { type, group: keys.restart }, session)),
+  };
+}
+
+function buildTask(
+  task: TaskRead,
+  around: { readonly type: JobType; readonly group: RestartRead },
+  session: Session,
+): Task {
+  const { keys } = task.read;
+  checkName('task', task, session);
+  const driver = keys.driver === undefined ? undefined : checkDriver(keys.driver, session);
+  const config = keys.config?.value;
+  const place = keys.config?.spot ?? task.labelSpot;
+  if (driver !== undefined) checkConfig(driver, config, place, session);
+  return {
+    name: task.label,
+    driver: valueOf(keys.driver) ?? '',
+    config: config === undefined ? {} : plainObject(config),
+    env: valueOf(keys.env) ?? {},
+    user: valueOf(keys.user),
+    meta: valueOf(keys.meta) ?? {},
+    resources: buildResources(valueOf(keys.resources), session),
+    restart: resolveRestart({ ...around, task: keys.restart, place: task.labelSpot }, session),
+    killTimeoutMs: valueOf(keys.kill_timeout) ?? DEFAULTS.killTimeoutMs.value,
+    killSignal: valueOf(keys.kill_signal),
+    shutdownDelayMs: valueOf(keys.shutdown_delay) ?? DEFAULTS.shutdownDelayMs.value,
+    logs: {
+      maxFiles: valueOf(keys.logs?.value.keys.max_files) ?? DEFAULTS.maxFiles.value,
+      maxFileSizeMib: valueOf(keys.logs?.value.keys.max_file_size) ?? DEFAULTS.maxFileSizeMib.value,
+      disabled: valueOf(keys.logs?.value.keys.disabled) ?? DEFAULTS.logsDisabled.value,
+    },
+    leftovers: valueOf(keys.leftovers) ?? DEFAULTS.leftovers.value,
+  };
+}
+
+function buildResources(read: BlockRead<typeof RESOURCES.keys> | undefined, session: Session): Resources {
+  const memoryMib = valueOf(read?.keys.memory) ?? DEFAULTS.memoryMib.value;
+  const max = read?.keys.memory_max;
+  // 0 is how Nomad's JSON says "not set".
+  const memoryMaxMib = max?.value === 0 ? undefined : max?.value;
+  if (read?.clean === true && max !== undefined && memoryMaxMib !== undefined) {
+    if (memoryMaxMib !== -1 && memoryMaxMib < memoryMib) {
+      const message = `${memoryMaxMib} MiB is less than the \`memory\` of ${memoryMib} MiB`;
+      session.fault(max.spot, `${nameOf(max.spot)}: ${message}`, 'raise it, or write -1 for no hard limit');
+    }
+  }
+  return {
+    cpuMhz: valueOf(read?.keys.cpu) ?? DEFAULTS.cpuMhz.value,
+    cpuPercent: valueOf(read?.keys.cpu_percent),
+    memoryMib,
+    memoryMaxMib,
+    pids: valueOf(read?.keys.pids),
+  };
+}
+
+/** Tells of a missing group or task, unless something was there that could not be read. */
+function tellNone(what: 'group' | 'task', { label, labelSpot, path }: LabelledBody, session: Session): void {
+  const keys = what === 'group' ? ['group', 'task', 'TaskGroups'] : ['task', 'Tasks'];
+  const tried = session.faults.some((fault) => keys.some((key) => fault.path.startsWith(down(path, key))));
+  if (tried) return;
+  const around = what === 'group' ? 'job' : 'group';
+  const hint = session.dialect === 'hcl' ? `add \`${what} "name" { … }\`` : undefined;
+  session.fault(labelSpot, `${around} ${JSON.stringify(label)} has no ${what}`, hint);
+}
+
+function tellTwice(what: string, bodies: readonly LabelledBody[], session: Session): void {
+  const seen = new Set<string>();
+  for (const { label, labelSpot } of bodies) {
+    if (seen.has(label)) session.fault(labelSpot, `there is a ${what} ${JSON.stringify(label)} already`);
+    seen.add(label);
+  }
+}
+
+function valueOf<T>(found: Found<T> | undefined): T | undefined {
+  return found?.value;
+}
+
+function plainObject(node: MapNode): Record<string, unknown> {
+  return toPlain(node) as Record<string, unknown>;
+}

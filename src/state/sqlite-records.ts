@@ -1,0 +1,191 @@
+/** Owns the SQL of the records: jobs, allocs, tasks, runs, hooks and host values. */
+import type { Quarantine } from './quarantine.js';
+import {
+  decodeAlloc,
+  decodeHook,
+  decodeIndexed,
+  decodeJob,
+  encodeAlloc,
+  encodeHook,
+  encodeJob,
+} from './rows.js';
+import type { Sql } from './sqlite-sql.js';
+import type { AllocRecord, HookRecord, Indexed, JobRecord, RunRecord, TaskRecord } from './store.js';
+import type { Records } from './tables.js';
+import { decodeRun, decodeTask, encodeRun, encodeTask } from './task-rows.js';
+
+/** Records that belong to an alloc and go with it. */
+const OWNED_BY_ALLOC = ['tasks', 'runs', 'hook_state'] as const;
+
+export class SqliteRecords implements Records {
+  readonly #sql: Sql;
+  readonly #quarantine: Quarantine;
+
+  constructor(sql: Sql, quarantine: Quarantine) {
+    this.#sql = sql;
+    this.#quarantine = quarantine;
+  }
+
+  /** Reads every record once, so that bad rows are found now and not in the middle of something. */
+  check(): void {
+    this.listJobs();
+    this.#jobs('job_versions', this.#sql.all('SELECT * FROM job_versions'));
+    this.listAllocs();
+    this.#quarantine.decode('tasks', this.#sql.all('SELECT * FROM tasks'), decodeTask);
+    this.#quarantine.decode('runs', this.#sql.all('SELECT * FROM runs'), decodeRun);
+    this.#quarantine.decode('hook_state', this.#sql.all('SELECT * FROM hook_state'), decodeHook);
+  }
+
+  putJob(job: JobRecord): void {
+    const columns = encodeJob(job);
+    this.#sql.put('jobs', ['job_id'], columns);
+    this.#sql.put('job_versions', ['job_id', 'version'], columns);
+  }
+
+  stampJob(jobId: string, version: number, index: number): void {
+    const bound = { jobId, version, index };
+    this.#sql.run(
+      `UPDATE jobs SET create_index = iif(create_index = 0, :index, create_index),
+         modify_index = iif(version = :version, :index, modify_index) WHERE job_id = :jobId`,
+      bound,
+    );
+    this.#sql.run(
+      `UPDATE job_versions SET modify_index = :index,
+         create_index = (SELECT create_index FROM jobs WHERE job_id = :jobId)
+       WHERE job_id = :jobId AND version = :version`,
+      bound,
+    );
+  }
+
+  trimJobVersions(jobId: string, belowVersion: number): void {
+    this.#sql.run(
+      `DELETE FROM job_versions WHERE job_id = :jobId AND version < :belowVersion
+         AND version NOT IN (SELECT job_version FROM allocs WHERE job_id = :jobId)`,
+      { jobId, belowVersion },
+    );
+  }
+
+  deleteJob(jobId: string): boolean {
+    this.#sql.run('DELETE FROM job_versions WHERE job_id = :jobId', { jobId });
+    return this.#sql.run('DELETE FROM jobs WHERE job_id = :jobId', { jobId }) > 0;
+  }
+
+  putAlloc(alloc: AllocRecord): void {
+    this.#sql.put('allocs', ['alloc_id'], encodeAlloc(alloc));
+  }
+
+  stampAlloc(allocId: string, index: number): void {
+    this.#sql.run(
+      `UPDATE allocs SET create_index = iif(create_index = 0, :index, create_index), modify_index = :index
+       WHERE alloc_id = :allocId`,
+      { allocId, index },
+    );
+  }
+
+  deleteAlloc(allocId: string): void {
+    for (const table of OWNED_BY_ALLOC) {
+      this.#sql.run(`DELETE FROM ${table} WHERE alloc_id = :allocId`, { allocId });
+    }
+    this.#sql.run('DELETE FROM allocs WHERE alloc_id = :allocId', { allocId });
+  }
+
+  jobIdOf(allocId: string): string | undefined {
+    return this.#sql.text('SELECT job_id FROM allocs WHERE alloc_id = :allocId', { allocId });
+  }
+
+  hasAllocsOf(jobId: string): boolean {
+    return this.#sql.get('SELECT 1 FROM allocs WHERE job_id = :jobId LIMIT 1', { jobId }) !== undefined;
+  }
+
+  putTask(task: TaskRecord): void {
+    this.#sql.put('tasks', ['alloc_id', 'task'], encodeTask(task));
+  }
+
+  putRun(run: RunRecord): void {
+    this.#sql.put('runs', ['run_id'], encodeRun(run));
+  }
+
+  trimRuns(allocId: string, task: string, runsPerTask: number): void {
+    const ended = 'alloc_id = :allocId AND task = :task AND outcome IS NOT NULL';
+    this.#sql.run(
+      `DELETE FROM runs WHERE ${ended} AND place NOT IN
+         (SELECT place FROM runs WHERE ${ended} ORDER BY attempt DESC, place DESC LIMIT :runsPerTask)`,
+      { allocId, task, runsPerTask },
+    );
+  }
+
+  putHook(hook: HookRecord): void {
+    this.#sql.put('hook_state', ['alloc_id', 'task', 'hook'], encodeHook(hook));
+  }
+
+  putHost(key: string, value: string): void {
+    this.#sql.put('host', ['key'], { key, value });
+  }
+
+  listJobs(): readonly Indexed<JobRecord>[] {
+    return this.#jobs('jobs', this.#sql.all('SELECT * FROM jobs ORDER BY job_id'));
+  }
+
+  getJob(id: string): Indexed<JobRecord> | undefined {
+    return this.#jobs('jobs', this.#sql.all('SELECT * FROM jobs WHERE job_id = :id', { id }))[0];
+  }
+
+  listJobVersions(id: string): readonly Indexed<JobRecord>[] {
+    const text = 'SELECT * FROM job_versions WHERE job_id = :id ORDER BY version DESC';
+    return this.#jobs('job_versions', this.#sql.all(text, { id }));
+  }
+
+  getJobVersion(id: string, version: number): Indexed<JobRecord> | undefined {
+    const text = 'SELECT * FROM job_versions WHERE job_id = :id AND version = :version';
+    return this.#jobs('job_versions', this.#sql.all(text, { id, version }))[0];
+  }
+
+  listAllocs(filter: { readonly jobId?: string } = {}): readonly Indexed<AllocRecord>[] {
+    const { jobId } = filter;
+    if (jobId === undefined) return this.#allocs(this.#sql.all('SELECT * FROM allocs ORDER BY place'));
+    return this.#allocs(
+      this.#sql.all('SELECT * FROM allocs WHERE job_id = :jobId ORDER BY place', { jobId }),
+    );
+  }
+
+  getAlloc(id: string): Indexed<AllocRecord> | undefined {
+    return this.#allocs(this.#sql.all('SELECT * FROM allocs WHERE alloc_id = :id', { id }))[0];
+  }
+
+  listTasks(allocId: string): readonly TaskRecord[] {
+    const text = 'SELECT * FROM tasks WHERE alloc_id = :allocId ORDER BY place';
+    return this.#quarantine.decode('tasks', this.#sql.all(text, { allocId }), decodeTask);
+  }
+
+  getTask(allocId: string, task: string): TaskRecord | undefined {
+    const text = 'SELECT * FROM tasks WHERE alloc_id = :allocId AND task = :task';
+    return this.#quarantine.decode('tasks', this.#sql.all(text, { allocId, task }), decodeTask)[0];
+  }
+
+  listRuns(allocId: string, task: string): readonly RunRecord[] {
+    const text = 'SELECT * FROM runs WHERE alloc_id = :allocId AND task = :task ORDER BY attempt, place';
+    return this.#quarantine.decode('runs', this.#sql.all(text, { allocId, task }), decodeRun);
+  }
+
+  getRun(runId: string): RunRecord | undefined {
+    const found = this.#sql.all('SELECT * FROM runs WHERE run_id = :runId', { runId });
+    return this.#quarantine.decode('runs', found, decodeRun)[0];
+  }
+
+  listHooks(allocId: string, task: string): readonly HookRecord[] {
+    const text = 'SELECT * FROM hook_state WHERE alloc_id = :allocId AND task = :task ORDER BY place';
+    return this.#quarantine.decode('hook_state', this.#sql.all(text, { allocId, task }), decodeHook);
+  }
+
+  getHost(key: string): string | undefined {
+    return this.#sql.text('SELECT value FROM host WHERE key = :key', { key });
+  }
+
+  #jobs(table: 'jobs' | 'job_versions', found: readonly unknown[]): readonly Indexed<JobRecord>[] {
+    return this.#quarantine.decode(table, found, (row) => decodeIndexed(row, decodeJob(row)));
+  }
+
+  #allocs(found: readonly unknown[]): readonly Indexed<AllocRecord>[] {
+    return this.#quarantine.decode('allocs', found, (row) => decodeIndexed(row, decodeAlloc(row)));
+  }
+}

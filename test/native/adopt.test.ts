@@ -1,0 +1,167 @@
+/** An executor dies by SIGKILL: its task does not notice, and another executor takes over. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { isAlive, readProcessStat } from '../../src/base/host.js';
+import { FRAME, REPLY_BIT } from '../../src/executor/protocol.js';
+import { until } from '../helpers/until.js';
+import { processesOf, Run, TOLD } from './harness.js';
+
+const SIGNAL = { term: 15 } as const;
+/** Linux 6.15: PIDFD_INFO_EXIT. */
+const KERNEL_TELLS = atLeast(6, 15);
+
+function atLeast(major: number, minor: number): boolean {
+  const [a = 0, b = 0] = readFileSync('/proc/sys/kernel/osrelease', 'utf8').split('.').map(Number);
+  return a > major || (a === major && b >= minor);
+}
+
+/** Where the standard descriptors of a process lead. */
+function openFiles(pid: number): string {
+  return [0, 1, 2].map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)).join(' ');
+}
+
+async function takenOver(run: Run): Promise<void> {
+  await run.killExecutor();
+  assert.deepEqual(await run.adopt(), { status: TOLD.ok, stderr: '' });
+  assert.equal(run.status()['adopted'], '1');
+}
+
+describe('adopt', () => {
+  it('output goes on without loss or repetition, however often', async () => {
+    const count = 150_000;
+    await using run = await new Run({
+      // It stays at the end: what lies in a pipe that nobody holds any more is lost.
+      sh: `seq 1 ${count}; echo end; exec sleep 1000`,
+      log: { maxBytes: 100_000, maxFiles: 1000 },
+    }).started();
+    const workload = run.workload;
+    for (let round = 0; round < 12; round++) await takenOver(run);
+    await run.logged('end\n');
+    assert.equal(run.log(), Array.from({ length: count }, (_, i) => `${i + 1}\n`).join('') + 'end\n');
+    assert.deepEqual(run.workload, workload);
+    assert.ok(isAlive(workload));
+    await run.stop(SIGNAL.term, 60_000);
+    const exit = await run.exit();
+    assert.deepEqual([exit['adopted'], exit['log_complete'], exit['cpu_user_us']], ['1', '1', undefined]);
+  });
+
+  it('refuses while the executor is alive', async () => {
+    await using run = await new Run({ sh: 'sleep 1000' }).started();
+    assert.equal((await run.adopt()).status, TOLD.claimed);
+    assert.ok(isAlive(run.executor));
+  });
+
+  it('refuses a run that has ended, or was never claimed', async () => {
+    await using run = await new Run().started();
+    await run.exit();
+    await until('the executor is gone', () => !isAlive(run.executor));
+    assert.equal((await run.adopt()).status, TOLD.notThere);
+    await using unclaimed = new Run();
+    assert.equal((await unclaimed.adopt()).status, TOLD.notThere);
+  });
+
+  it('two at once: one takes over', async () => {
+    await using run = await new Run({ sh: 'sleep 1000' }).started();
+    await run.killExecutor();
+    const told = await Promise.all([run.adopt(), run.adopt(), run.adopt()]);
+    assert.deepEqual(told.map(({ status }) => status).sort(), [TOLD.ok, TOLD.claimed, TOLD.claimed]);
+  });
+
+  it('never touches a stranger with the pid of the workload', async () => {
+    await using run = await new Run({ sh: 'exec sleep 1000' }).started();
+    await run.killExecutor();
+    const workload = run.workload;
+    process.kill(workload.pid, 'SIGKILL');
+    await until('it is reaped', () => readProcessStat(workload.pid) === undefined);
+    // The leader of a session of its own, as the workload was.
+    const stranger = spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' });
+    try {
+      const status = readFileSync(join(run.dir, 'status'), 'utf8');
+      writeFileSync(join(run.dir, 'status'), status.replace(/^pid=\d+$/m, `pid=${stranger.pid}`));
+      assert.equal((await run.adopt()).status, TOLD.notThere);
+      assert.ok(readProcessStat(stranger.pid ?? 0) !== undefined);
+      assert.equal(stranger.exitCode ?? stranger.signalCode, null);
+    } finally {
+      stranger.kill('SIGKILL');
+    }
+  });
+
+  it('the exit status is the true one when the kernel tells it, and unknown otherwise', async () => {
+    const ends: readonly [string, string][] = [
+      ['exit 42', 'exited 42'],
+      ['kill -USR1 $$', 'signaled 10'],
+    ];
+    for (const [end, outcome] of ends) {
+      await using run = new Run();
+      run.writeSpec({ sh: `while [ ! -e ${run.root}/go ]; do sleep 0.01; done; ${end}` });
+      await run.started();
+      await takenOver(run);
+      const client = await run.client();
+      assert.equal((await client.hello(run.runId))?.type, FRAME.hello | REPLY_BIT);
+      const wait = client.send(FRAME.wait);
+      writeFileSync(join(run.root, 'go'), '');
+      assert.equal((await client.reply(wait))?.type, FRAME.wait | REPLY_BIT);
+      const exit = await run.exit();
+      if (KERNEL_TELLS) assert.equal(exit['how'], 'pidfd_info');
+      assert.equal(await run.outcome(), KERNEL_TELLS ? outcome : 'unknown supervision_lost');
+    }
+  });
+
+  it('a stop works, deadline included, and nothing of the tree survives', async () => {
+    await using run = await new Run({
+      sh: [
+        'setsid sh -c \'trap "" TERM; echo up; while :; do sleep 0.1; done\' &',
+        "(setsid sh -c 'echo up; exec sleep 1000' &)",
+        "sh -c 'echo up; kill -STOP $$; :' &",
+        'trap "" TERM; echo up; while :; do sleep 0.1; done',
+      ].join('\n'),
+    }).started();
+    await until('all four are up', () => run.log() === 'up\n'.repeat(4));
+    await takenOver(run);
+    assert.ok(processesOf(run.runId).length >= 4);
+    await run.stop(SIGNAL.term, 200);
+    const exit = await run.exit();
+    assert.equal(exit['stop_stage'], 'kill');
+    assert.deepEqual(processesOf(run.runId), []);
+    assert.equal(exit['leader_oom'], '0');
+  });
+
+  it('what outlived a leader that nobody saw end is brought to an end', async () => {
+    await using run = await new Run({ sh: 'setsid sleep 1000 & sleep 1000 & exec sleep 1000' }).started();
+    await until('three processes', () => processesOf(run.runId).length === 3);
+    await run.killExecutor();
+    const workload = run.workload;
+    process.kill(workload.pid, 'SIGKILL');
+    await until('the leader is gone', () => readProcessStat(workload.pid) === undefined);
+    assert.equal((await run.adopt()).status, TOLD.ok);
+    assert.equal(await run.outcome(), 'unknown supervision_lost');
+    assert.deepEqual(processesOf(run.runId), []);
+    assert.equal((await run.exit())['leftovers_killed'], '2');
+  });
+
+  it('a log tail that may be lost is never called complete', async () => {
+    await using run = new Run();
+    run.writeSpec({
+      sh: `while [ ! -e ${run.root}/go ]; do sleep 0.01; done; exec >/dev/null 2>&1; sleep 1000`,
+    });
+    await run.started();
+    await run.killExecutor();
+    writeFileSync(join(run.root, 'go'), '');
+    await until('it has let go of its output', () => !openFiles(run.workload.pid).includes(run.dir));
+    assert.equal((await run.adopt()).status, TOLD.ok);
+    await run.stop(0, 0);
+    assert.equal((await run.exit())['log_complete'], '0');
+  });
+
+  it('works without log directory and without the old socket', async () => {
+    await using run = await new Run({ sh: 'sleep 1000', log: 'none' }).started();
+    await run.killExecutor();
+    rmSync(join(run.dir, 'sock'));
+    assert.equal((await run.adopt()).status, TOLD.ok);
+    await run.stop(0, 0);
+    assert.equal((await run.exit())['log_complete'], '1');
+  });
+});

@@ -1,0 +1,173 @@
+/** What a cgroup adds: born in it, killed with it, OOM by evidence. Needs a cgroup hierarchy that we may write to. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { isAlive } from '../../src/base/host.js';
+import { until } from '../helpers/until.js';
+import { Run, TOLD } from './harness.js';
+
+/** Mount points of the v2 tree and of the v1 memory controller, where they can be used. */
+function usable(type: string, option: string): string | undefined {
+  const mounts = readFileSync('/proc/self/mounts', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' '));
+  const [, at] =
+    mounts.find(([, , kind, options]) => kind === type && options?.split(',').includes(option)) ?? [];
+  if (at === undefined) return undefined;
+  try {
+    const probe = join(at, `holdfast-native-test-${process.pid}`);
+    mkdirSync(probe);
+    rmdirSync(probe);
+    return at;
+  } catch {
+    return undefined;
+  }
+}
+
+const V2 = usable('cgroup2', 'rw');
+const V1_MEMORY = usable('cgroup', 'memory');
+const needs = (mount: string | undefined, what: string): { skip: string | false } => ({
+  skip: mount === undefined ? `no ${what} hierarchy that we may write to` : false,
+});
+
+let made = 0;
+/** A cgroup for one test; whoever disposes of it must have ended all its processes. */
+class Cgroup implements AsyncDisposable {
+  readonly dir: string;
+  constructor(mount = '') {
+    this.dir = join(mount, `holdfast-native-test-${process.pid}-${made++}`);
+    mkdirSync(this.dir);
+  }
+  pids(): number[] {
+    const text = readFileSync(join(this.dir, 'cgroup.procs'), 'utf8');
+    return text
+      .split('\n')
+      .filter((line) => line !== '')
+      .map(Number);
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (!existsSync(this.dir)) return;
+    if (existsSync(join(this.dir, 'cgroup.kill'))) writeFileSync(join(this.dir, 'cgroup.kill'), '1');
+    await until('the cgroup is empty', () => this.pids().length === 0);
+    rmdirSync(this.dir);
+  }
+}
+
+describe('cgroup v2 leaf', needs(V2, 'cgroup v2'), () => {
+  it('the workload is born in it, the executor is not', async () => {
+    await using cgroup = new Cgroup(V2);
+    await using run = await new Run({
+      sh: 'cat /proc/self/cgroup; exec sleep 1000',
+      cgroup: cgroup.dir,
+    }).started();
+    await run.logged('0::');
+    assert.match(run.log(), new RegExp(`^0::.*${cgroup.dir.slice((V2 ?? '').length)}$`, 'm'));
+    assert.ok(cgroup.pids().includes(run.workload.pid));
+    assert.ok(!cgroup.pids().includes(run.executor.pid));
+  });
+
+  it('is empty when the record is there, whoever was in it', async () => {
+    await using cgroup = new Cgroup(V2);
+    await using run = await new Run({
+      // Without environment, parents or session in common: only the cgroup finds these.
+      sh: [
+        '(setsid env -i sh -c \'trap "" TERM HUP; echo up; while :; do sleep 0.1; done\' &)',
+        "(setsid env -i sh -c 'echo up; kill -STOP $$; :' &)",
+        'trap "" TERM; echo up; while :; do sleep 0.1; done',
+      ].join('\n'),
+      cgroup: cgroup.dir,
+    }).started();
+    await until('all are up', () => run.log() === 'up\n'.repeat(3));
+    await run.stop(15, 100);
+    const exit = await run.exit();
+    assert.deepEqual(cgroup.pids(), []);
+    assert.equal(exit['log_complete'], '1');
+    rmdirSync(cgroup.dir);
+  });
+
+  it('ends an adopted tree that nothing else would find', async () => {
+    await using cgroup = new Cgroup(V2);
+    await using run = await new Run({
+      sh: "(setsid env -i sh -c 'echo up; exec sleep 1000' &); echo up; exec sleep 1000",
+      cgroup: cgroup.dir,
+    }).started();
+    await until('both are up', () => run.log() === 'up\nup\n');
+    await run.killExecutor();
+    assert.equal((await run.adopt()).status, TOLD.ok);
+    await run.stop(15, 60_000);
+    await run.exit();
+    assert.deepEqual(cgroup.pids(), []);
+  });
+
+  it('one that was killed before can be joined all the same', async () => {
+    await using cgroup = new Cgroup(V2);
+    writeFileSync(join(cgroup.dir, 'cgroup.kill'), '1');
+    await using run = await new Run({ sh: 'echo ran; exec sleep 1000', cgroup: cgroup.dir }).started();
+    await run.logged('ran\n');
+    assert.deepEqual(cgroup.pids(), [run.workload.pid]);
+    assert.equal(run.log(), 'ran\n');
+  });
+
+  it('a frozen workload obeys a stop', async () => {
+    await using cgroup = new Cgroup(V2);
+    const sh = 'trap "exit 5" TERM; echo up; while :; do sleep 0.01; done';
+    await using run = await new Run({ sh, cgroup: cgroup.dir }).started();
+    await run.logged('up');
+    writeFileSync(join(cgroup.dir, 'cgroup.freeze'), '1');
+    await until('it is frozen', () =>
+      readFileSync(join(cgroup.dir, 'cgroup.events'), 'utf8').includes('frozen 1'),
+    );
+    await run.stop(15, 60_000);
+    assert.equal(await run.outcome(), 'exited 5');
+  });
+
+  it('executors move themselves away, and say when they cannot', async () => {
+    await using cgroup = new Cgroup(V2);
+    const selfProcs = [join(cgroup.dir, 'cgroup.procs')];
+    await using run = await new Run({ sh: 'exec sleep 1000', selfProcs }).started();
+    assert.deepEqual(cgroup.pids().sort(), [run.executor.pid, run.workload.pid].sort());
+    await using other = await new Run({ sh: 'exec sleep 1000', selfProcs: ['/nonexistent'] }).started();
+    assert.equal(other.status()['self_procs_errno'], '2');
+    await run.stop(0, 0);
+    await run.exit();
+    await until('the executor is gone', () => !isAlive(run.executor));
+  });
+});
+
+describe('memory of a v1 cgroup', needs(V1_MEMORY, 'cgroup v1 memory'), () => {
+  const LIMIT_BYTES = 32 << 20;
+  // tail keeps what it reads until a line ends: it grows for ever.
+  const cases: readonly [string, string, string, string][] = [
+    ['the leader', 'exec tail /dev/zero', 'signaled 9', '1'],
+    ['a child', 'tail /dev/zero; exit 0', 'exited 0', '0'],
+  ];
+  for (const [who, sh, outcome, leaderOom] of cases) {
+    it(`the OOM killer took ${who}`, async () => {
+      await using cgroup = new Cgroup(V1_MEMORY);
+      writeFileSync(join(cgroup.dir, 'memory.limit_in_bytes'), String(LIMIT_BYTES));
+      await using run = await new Run({
+        sh,
+        joinProcs: [join(cgroup.dir, 'cgroup.procs')],
+        memoryEvents: join(cgroup.dir, 'memory.oom_control'),
+        memoryPeak: join(cgroup.dir, 'memory.max_usage_in_bytes'),
+      }).started();
+      const exit = await run.exit();
+      assert.equal(await run.outcome(), outcome);
+      assert.deepEqual([exit['oom_kills'], exit['leader_oom']], ['1', leaderOom]);
+      assert.equal(exit['memory_peak_bytes'], String(LIMIT_BYTES));
+    });
+  }
+
+  it('a SIGKILL of somebody else is no OOM', async () => {
+    await using cgroup = new Cgroup(V1_MEMORY);
+    await using run = await new Run({
+      sh: 'exec sleep 1000',
+      joinProcs: [join(cgroup.dir, 'cgroup.procs')],
+      memoryEvents: join(cgroup.dir, 'memory.oom_control'),
+    }).started();
+    process.kill(run.workload.pid, 'SIGKILL');
+    const exit = await run.exit();
+    assert.deepEqual([exit['signal'], exit['oom_kills'], exit['leader_oom']], ['9', '0', '0']);
+  });
+});

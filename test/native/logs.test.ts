@@ -1,0 +1,222 @@
+/** The way of a task's output into rotated files: nothing lost, nothing split, and no disk error reaches the task. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { until } from '../helpers/until.js';
+import { IS_ROOT, Run } from './harness.js';
+
+/** Numbered lines from 1 on, of rising length. */
+const numbered = (count: number): string => `seq -f "line %.0f of the output" 1 ${count}`;
+
+function expected(count: number): string {
+  return Array.from({ length: count }, (_, i) => `line ${i + 1} of the output\n`).join('');
+}
+
+describe('log files', () => {
+  it('hold both streams apart, byte for byte', async () => {
+    await using run = await new Run({ sh: 'printf "a\\000b\\377\\n"; printf c >&2' }).started();
+    const exit = await run.exit();
+    assert.equal(run.log('stdout'), 'a\0b\xff\n');
+    assert.equal(run.log('stderr'), 'c');
+    assert.deepEqual([exit['stdout_bytes'], exit['stderr_bytes'], exit['log_complete']], ['5', '1', '1']);
+    assert.equal(statSync(join(run.logDir, 'main.stdout.0')).mode & 0o777, 0o644);
+  });
+
+  it('are cut at line ends, all bytes kept', async () => {
+    const count = 60_000;
+    await using run = await new Run({
+      sh: numbered(count),
+      log: { maxBytes: 50_000, maxFiles: 1000 },
+    }).started();
+    await run.exit();
+    const files = run.logFiles();
+    assert.equal(files.join(''), expected(count));
+    assert.ok(files.length > 20);
+    for (const file of files) {
+      assert.ok(file.length <= 50_000);
+      assert.ok(file.endsWith('\n'));
+    }
+    assert.deepEqual(
+      run.logIndexes(),
+      files.map((_, i) => i),
+    );
+  });
+
+  it('are full to the last line when the task writes line by line', async () => {
+    const script = 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo "line $i of the output"; done';
+    await using run = await new Run({ sh: script, log: { maxBytes: 10_000, maxFiles: 1000 } }).started();
+    await run.exit();
+    const files = run.logFiles();
+    assert.equal(files.join(''), expected(3000));
+    for (const file of files.slice(0, -1)) assert.ok(file.length > 10_000 - 30, `${file.length} bytes`);
+  });
+
+  it('are bounded in number, the oldest go first', async () => {
+    await using run = await new Run({
+      sh: numbered(20_000),
+      log: { maxBytes: 20_000, maxFiles: 3 },
+    }).started();
+    await run.exit();
+    const files = run.logFiles();
+    assert.equal(files.length, 3);
+    assert.ok(expected(20_000).endsWith(files.join('')));
+  });
+
+  it('go on in the highest N, and a smaller bound removes older ones', async () => {
+    await using run = new Run({ sh: 'echo more', log: { maxFiles: 2 } });
+    for (const n of [3, 4, 5, 6]) writeFileSync(join(run.logDir, `main.stdout.${n}`), `old ${n}\n`);
+    writeFileSync(join(run.logDir, 'main.stdout.x'), '');
+    writeFileSync(join(run.logDir, 'other.stdout.9'), '');
+    rmSync(join(run.logDir, 'main.stdout.x'));
+    await run.started();
+    await run.exit();
+    assert.deepEqual(run.logIndexes(), [5, 6]);
+    assert.deepEqual(run.logFiles(), ['old 5\n', 'old 6\nmore\n']);
+  });
+
+  it('split a line only when it is longer than half a file', async () => {
+    await using run = await new Run({
+      sh: 'head -c 3500 /dev/zero | tr "\\0" x; echo; head -c 30000 /dev/zero | tr "\\0" y; echo; echo end',
+      log: { maxBytes: 8000, maxFiles: 100 },
+    }).started();
+    await run.exit();
+    assert.equal(run.log(), `${'x'.repeat(3500)}\n${'y'.repeat(30_000)}\nend\n`);
+    for (const file of run.logFiles()) assert.ok(file.length <= 8000);
+    assert.ok(run.logFiles()[0]?.startsWith(`${'x'.repeat(3500)}\n`));
+  });
+
+  it('keep lines whole however the task cuts its writes', async () => {
+    const pieces = fc.array(fc.tuple(fc.integer({ min: 0, max: 400 }), fc.boolean()), { maxLength: 60 });
+    await fc.assert(
+      fc.asyncProperty(pieces, async (writes) => {
+        const text = writes.map(
+          ([length, ends]) => 'abcdefghij'.repeat(41).slice(0, length) + (ends ? '\n' : ''),
+        );
+        const script = text.map((part) => `printf '%s' '${part}'`).join('\n');
+        await using run = await new Run({ sh: script, log: { maxBytes: 2000, maxFiles: 1000 } }).started();
+        await run.exit();
+        assert.equal(run.log(), text.join(''));
+        const whole = text
+          .join('')
+          .split('\n')
+          .every((line) => line.length < 1000);
+        for (const file of run.logFiles().slice(0, -1)) {
+          assert.ok(file.length <= 2000);
+          if (whole) assert.ok(file.endsWith('\n'), 'a line was split');
+        }
+      }),
+      { numRuns: 15 },
+    );
+  });
+});
+
+describe('the tail', () => {
+  it('of a task that writes 1 MB and exits is complete, fifty times', async () => {
+    for (let round = 0; round < 50; round++) {
+      await using run = await new Run({ sh: 'head -c 1000000 /dev/zero' }).started();
+      const exit = await run.exit();
+      assert.deepEqual(
+        [exit['log_complete'], exit['stdout_bytes'], exit['stdout_dropped']],
+        ['1', '1000000', '0'],
+      );
+      assert.equal(statSync(join(run.logDir, 'main.stdout.0')).size, 1_000_000);
+    }
+  });
+});
+
+describe('trouble with the disk', () => {
+  const chatty = 'i=0; while :; do i=$((i+1)); echo "line $i"; sleep 0.002; done';
+
+  it('a log directory that goes and comes back is used again', async () => {
+    await using run = await new Run({ sh: chatty }).started();
+    await run.logged('line 20\n');
+    rmSync(run.logDir, { recursive: true });
+    await until(
+      'it goes on without',
+      async () => (await (await run.client()).statusText())['state'] === 'running',
+    );
+    mkdirSync(run.logDir);
+    await run.logged('line ');
+    assert.match(run.log(), /^\[holdfast: \d+ bytes dropped: No such file or directory\]\nline \d+\n/);
+    await run.stop(0, 0);
+    const exit = await run.exit();
+    assert.equal(exit['signal'], '9');
+    const marker = /(\d+) bytes dropped/.exec(run.log());
+    assert.equal(exit['stdout_dropped'], marker?.[1]);
+  });
+
+  it('a log directory that is replaced by a link is not followed', async () => {
+    await using run = await new Run({ sh: chatty }).started();
+    await run.logged('line 5\n');
+    const elsewhere = join(run.root, 'elsewhere');
+    mkdirSync(elsewhere);
+    rmSync(run.logDir, { recursive: true });
+    symlinkSync(elsewhere, run.logDir);
+    await until('bytes are dropped', async () => {
+      await run.stop(0, 0);
+      return Number((await run.exit())['stdout_dropped']) >= 0;
+    });
+    assert.deepEqual(readdirSync(elsewhere), []);
+  });
+
+  it('a log file that was moved away is made anew', async () => {
+    await using run = await new Run({ sh: chatty }).started();
+    await run.logged('line 5\n');
+    rmSync(join(run.logDir, 'main.stdout.0'));
+    await run.logged('line ');
+    await run.stop(0, 0);
+    assert.equal((await run.exit())['stdout_dropped'], '0');
+  });
+
+  it('a link in the place of a log file is stepped over', async () => {
+    await using run = new Run({ sh: 'echo text' });
+    const target = join(run.root, 'target');
+    writeFileSync(target, 'precious\n');
+    symlinkSync(target, join(run.logDir, 'main.stdout.0'));
+    await run.started();
+    await run.exit();
+    renameSync(join(run.logDir, 'main.stdout.0'), join(run.root, 'link'));
+    assert.deepEqual(run.logFiles(), ['text\n']);
+    assert.equal(statSync(target).size, 9);
+  });
+
+  it(
+    'a full disk drops, counts and says so; the task goes on and its end is on record',
+    { skip: IS_ROOT ? false : 'needs root to mount a tmpfs' },
+    async () => {
+      const base = new Run();
+      const disk = join(base.root, 'disk');
+      mkdirSync(disk);
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=128k', 'holdfast-test', disk]);
+      try {
+        await using run = new Run(
+          {
+            sh: 'seq 1 60000; echo done > /dev/stderr; while [ ! -e go ]; do sleep 0.01; done; echo last; exit 9',
+            cwd: base.root,
+            log: { maxBytes: 1_000_000 },
+          },
+          disk,
+        );
+        await run.started();
+        await until('all is written', () => run.log('stderr') === 'done\n' || run.log().length > 50_000);
+        const filler = readdirSync(disk).length;
+        assert.equal(filler, 1);
+        const before = run.log();
+        writeFileSync(join(run.logDir, 'main.stdout.0'), before.slice(0, 1000), 'latin1');
+        writeFileSync(join(base.root, 'go'), '');
+        const exit = await run.exit();
+        assert.equal(exit['code'], '9');
+        assert.ok(Number(exit['stdout_dropped']) > 100_000);
+        const log = run.log();
+        assert.ok(log.startsWith('1\n2\n3\n'));
+        assert.match(log, /\n\[holdfast: \d+ bytes dropped: No space left on device\]\nlast\n$/);
+      } finally {
+        execFileSync('umount', ['-l', disk]);
+        await base[Symbol.asyncDispose]();
+      }
+    },
+  );
+});

@@ -1,0 +1,280 @@
+/** From the claim to execve: who may start a run, what a start says when it fails, what a task inherits. */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { isAlive, readProcessStat } from '../../src/base/host.js';
+import { FRAME, FRAME_TAG, REPLY_BIT } from '../../src/executor/protocol.js';
+import { intField } from '../../src/executor/tlv.js';
+import { until } from '../helpers/until.js';
+import { executor, IS_ROOT, Run, TOLD } from './harness.js';
+
+const ECANCELED = 125;
+
+describe('exit status', () => {
+  for (const code of [0, 1, 2, 125, 126, 127, 128, 130, 137, 143, 255]) {
+    it(`code ${code} stays a code`, async () => {
+      await using run = new Run({ sh: `exit ${code}` });
+      await run.started();
+      assert.equal(await run.outcome(), `exited ${code}`);
+    });
+  }
+  for (const signal of [1, 2, 6, 9, 11, 15, 31, 34, 64]) {
+    it(`signal ${signal} is no code`, async () => {
+      await using run = new Run({ sh: `ulimit -c 0; kill -${signal} $$; sleep 60` });
+      await run.started();
+      assert.equal(await run.outcome(), `signaled ${signal}`);
+    });
+  }
+});
+
+describe('a start that fails', () => {
+  const cases: readonly [string, ConstructorParameters<typeof Run>[0], string][] = [
+    ['no such program', { argv: ['/nonexistent'] }, 'start_failed exec 2'],
+    ['not executable', { argv: ['/etc/passwd'] }, 'start_failed exec 13'],
+    ['no such directory', { cwd: '/nonexistent' }, 'start_failed chdir 2'],
+    ['no such user', { user: 'no-such-user' }, 'start_failed user 2'],
+    ['no such cgroup', { cgroup: '/nonexistent' }, 'start_failed cgroup 2'],
+    ['a cgroup that cannot be joined', { joinProcs: ['/dev/full'] }, 'start_failed join_procs 28'],
+    ['no log directory', { log: { dir: '/nonexistent' } }, 'start_failed log_dir 2'],
+  ];
+  for (const [name, spec, outcome] of cases) {
+    it(`${name}: says stage and errno, and leaves nothing`, async () => {
+      await using run = new Run(spec);
+      assert.equal((await run.start()).status, TOLD.startFailed);
+      assert.equal(await run.outcome(), outcome);
+      assert.equal(run.status()['state'], 'failed');
+      assert.deepEqual(readdirSync(run.dir).sort(), ['exit', 'lock', 'spec', 'status']);
+      await until('the executor is gone', () => !isAlive(run.executor));
+    });
+  }
+
+  it('refuses a spec of another boot, and makes no claim', async () => {
+    await using run = new Run({ bootId: '00000000-0000-4000-8000-000000000000' });
+    const told = await run.start();
+    assert.equal(told.status, TOLD.noSetup);
+    assert.match(told.stderr, /another boot/);
+    assert.deepEqual(readdirSync(run.dir), ['spec']);
+  });
+
+  it('refuses any damaged spec, and makes no claim', async () => {
+    await using run = new Run({ sh: 'exit 3', env: { A: 'x'.repeat(100) } });
+    const whole = readFileSync(join(run.dir, 'spec'));
+    const damaged = [
+      Buffer.alloc(0),
+      whole.subarray(0, 7),
+      whole.subarray(0, 20),
+      whole.subarray(0, whole.length - 1),
+    ];
+    const nul = Buffer.from(whole);
+    nul[nul.indexOf('xxxx')] = 0;
+    const huge = Buffer.from(whole);
+    huge.writeUInt32LE(0xffffffff, 12);
+    for (const bytes of [...damaged, nul, huge]) {
+      writeFileSync(join(run.dir, 'spec'), bytes);
+      assert.equal((await run.start()).status, TOLD.noSetup);
+    }
+    assert.deepEqual(readdirSync(run.dir), ['spec']);
+  });
+});
+
+describe('claim', () => {
+  it('twenty at once start one workload', async () => {
+    await using run = new Run();
+    run.writeSpec({ sh: `echo started >> ${run.root}/starts` });
+    const told = await Promise.all(Array.from({ length: 20 }, () => run.start()));
+    const statuses = told.map(({ status }) => status).sort();
+    assert.deepEqual(statuses, [TOLD.ok, ...Array.from({ length: 19 }, () => TOLD.claimed)]);
+    assert.equal(await run.outcome(), 'exited 0');
+    assert.equal(readFileSync(join(run.root, 'starts'), 'utf8'), 'started\n');
+  });
+
+  it('a fence prevents a later start', async () => {
+    await using run = new Run();
+    writeFileSync(join(run.dir, 'lock'), '', { flag: 'wx' });
+    assert.equal((await run.start()).status, TOLD.claimed);
+    assert.deepEqual(readdirSync(run.dir).sort(), ['lock', 'spec']);
+  });
+
+  it('an ended run cannot be started again', async () => {
+    await using run = await new Run().started();
+    await run.exit();
+    assert.equal((await run.start()).status, TOLD.claimed);
+  });
+});
+
+describe('gate', () => {
+  it('nothing runs before GO, and a second GO is harmless', async () => {
+    await using run = new Run({ gate: true, sh: 'echo ran; sleep 60' });
+    await run.started();
+    assert.equal(run.status()['state'], 'ready');
+    assert.equal(run.status()['pid'], undefined);
+    assert.equal(readFileSync(`/proc/${run.executor.pid}/task/${run.executor.pid}/children`, 'utf8'), '');
+    const client = await run.client();
+    assert.equal((await client.ask(FRAME.go)).type, FRAME.go | REPLY_BIT);
+    assert.equal((await client.ask(FRAME.go)).type, FRAME.go | REPLY_BIT);
+    await run.logged('ran\n');
+    assert.equal(run.status()['state'], 'running');
+    await run.stop(0, 0);
+    assert.equal(await run.outcome(), 'signaled 9');
+    assert.equal(run.log(), 'ran\n');
+  });
+
+  it('an executor killed before GO leaves nothing that runs', async () => {
+    await using run = await new Run({ gate: true, sh: 'echo ran' }).started();
+    await run.killExecutor();
+    assert.equal((await run.adopt()).status, TOLD.notThere);
+    assert.equal((await run.start()).status, TOLD.claimed);
+    assert.equal(run.log(), '');
+  });
+
+  it('a stop before GO is a start that was cancelled', async () => {
+    await using run = await new Run({ gate: true, sh: 'echo ran' }).started();
+    await run.stop(15, 1000);
+    assert.equal(await run.outcome(), `start_failed gate ${ECANCELED}`);
+    assert.equal(run.log(), '');
+  });
+
+  it('a start that fails after GO is on record', async () => {
+    await using run = await new Run({ gate: true, argv: ['/nonexistent'] }).started();
+    const client = await run.client();
+    const wait = client.send(FRAME.wait);
+    await client.ask(FRAME.go);
+    assert.equal((await client.reply(wait))?.type, FRAME.wait | REPLY_BIT);
+    assert.equal(await run.outcome(), 'start_failed exec 2');
+  });
+});
+
+describe('status', () => {
+  it('names the executor and the workload as /proc does', async () => {
+    await using run = await new Run({ sh: 'sleep 60' }).started();
+    const status = run.status();
+    assert.deepEqual(Object.keys(status), [
+      'holdfast_status',
+      'run_id',
+      'boot_id',
+      'version',
+      'state',
+      'executor_pid',
+      'executor_start',
+      'pid',
+      'pid_start',
+      'started_at_ns',
+      'started_mono_ns',
+    ]);
+    assert.equal(status['state'], 'running');
+    assert.equal(readProcessStat(run.executor.pid)?.startTicks, run.executor.startTicks);
+    assert.equal(readProcessStat(run.workload.pid)?.startTicks, run.workload.startTicks);
+    assert.equal(readProcessStat(run.workload.pid)?.ppid, run.executor.pid);
+    const client = await run.client();
+    assert.deepEqual(await client.statusText(), status);
+    const title = readFileSync(`/proc/${run.executor.pid}/cmdline`, 'latin1');
+    assert.match(title, /^holdfast-executor: web/);
+    const startedMs = Number(BigInt(status['started_at_ns'] ?? 0) / 1_000_000n);
+    assert.ok(Math.abs(startedMs - Date.now()) < 60_000);
+  });
+
+  it('the end removes socket and pipes', async () => {
+    await using run = await new Run().started();
+    await run.exit();
+    await until('the executor is gone', () => !isAlive(run.executor));
+    assert.equal(run.status()['state'], 'exited');
+    assert.deepEqual(readdirSync(run.dir).sort(), ['exit', 'lock', 'spec', 'status']);
+  });
+});
+
+describe('what a task inherits', () => {
+  it('three descriptors, no blocked or ignored signal, its own session, its spec', async () => {
+    const script = [
+      'ls /proc/$$/fd | sed "s/^/fd /"',
+      'grep -E "^Sig(Blk|Ign)" /proc/self/status',
+      'umask; pwd; echo "oom $(cat /proc/self/oom_score_adj)"',
+      'cut -d" " -f5,6 < /proc/$$/stat; echo $$ $$; env | sort',
+    ].join('\n');
+    await using run = await new Run({
+      sh: script,
+      cwd: '/usr',
+      env: { B: 'two words', A: '', HOLDFAST_RUN_ID: 'x' },
+    }).started();
+    assert.equal(await run.outcome(), 'exited 0');
+    const lines = run.log().split('\n');
+    const fds = lines.filter((line) => line.startsWith('fd ')).map((line) => Number(line.slice(3)));
+    // Some shells keep a descriptor of their own from 10 on.
+    assert.deepEqual(
+      fds.filter((fd) => fd < 10),
+      [0, 1, 2],
+    );
+    assert.deepEqual(
+      lines.filter((line) => line.startsWith('Sig')).map((line) => line.split(/\s+/)[1]),
+      ['0000000000000000', '0000000000000000'],
+    );
+    assert.ok(lines.includes('0022') && lines.includes('/usr') && lines.includes('oom 0'));
+    const session = lines.findIndex((line) => /^\d+ \d+$/.test(line));
+    assert.equal(lines[session], lines[session + 1]);
+    assert.ok(lines.includes('A=') && lines.includes('B=two words'));
+  });
+
+  it('stdout can be opened anew', async () => {
+    await using run = await new Run({
+      sh: 'echo one > /dev/stdout; echo two > /dev/stderr',
+      ...(IS_ROOT ? { user: 'nobody' } : {}),
+    }).started();
+    assert.equal(await run.outcome(), 'exited 0');
+    assert.equal(run.log('stdout') + run.log('stderr'), 'one\ntwo\n');
+  });
+
+  it('without a log directory output goes nowhere', async () => {
+    await using run = await new Run({ sh: 'echo lost; echo lost >&2; exit 4', log: 'none' }).started();
+    const exit = await run.exit();
+    assert.deepEqual([exit['code'], exit['log_complete'], exit['stdout_bytes']], ['4', '1', '0']);
+    assert.ok(!existsSync(join(run.dir, 'stdout')));
+  });
+
+  it('the user and exactly its groups (as root), or nobody else (as a user)', async () => {
+    await using run = new Run({ sh: 'id -u; id -g; id -G', user: 'nobody' });
+    if (IS_ROOT) {
+      await run.started();
+      assert.equal(await run.outcome(), 'exited 0');
+      const nobody = /^nobody:[^:]*:(\d+):(\d+):/m.exec(readFileSync('/etc/passwd', 'utf8'));
+      const [, uid, gid] = nobody ?? [];
+      const [u, g, groups] = run.log().trim().split('\n');
+      assert.deepEqual([u, g], [uid, gid]);
+      assert.ok(!groups?.split(' ').includes('0'), 'group 0 is never added');
+    } else {
+      await run.start();
+      assert.equal(await run.outcome(), 'start_failed user 1');
+    }
+  });
+
+  it(
+    'a number without an entry gets the group of that number and no other',
+    { skip: IS_ROOT ? false : 'needs root' },
+    async () => {
+      await using run = await new Run({ sh: 'id -u; id -G', user: '54321' }).started();
+      assert.equal(await run.outcome(), 'exited 0');
+      assert.equal(run.log(), '54321\n54321\n');
+    },
+  );
+
+  it('its own name is always possible', async () => {
+    await using run = await new Run({ sh: 'id -u', user: String(process.getuid?.()) }).started();
+    assert.equal(await run.outcome(), 'exited 0');
+  });
+});
+
+describe('the command', () => {
+  it('says its version', async () => {
+    assert.equal((await executor('version')).status, 0);
+    assert.equal((await executor()).status, TOLD.noSetup);
+    assert.equal((await executor('run', '/nonexistent')).status, TOLD.noSetup);
+  });
+
+  it('an unknown signal is an error, never another one', async () => {
+    await using run = await new Run({ sh: 'sleep 60' }).started();
+    const client = await run.client();
+    for (const signal of [0, -1, 65, 2 ** 40]) assert.notEqual(await client.signal(signal), 0);
+    const stop = [intField(FRAME_TAG.signal, 65), intField(FRAME_TAG.graceMs, 0)];
+    assert.equal((await client.ask(FRAME.stop, stop)).type, 0xffff);
+    assert.ok(isAlive(run.workload));
+  });
+});
