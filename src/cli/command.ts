@@ -9,8 +9,11 @@ export interface Definition {
   /** The words of the whole command line, without node and script. */
   readonly argv: readonly string[];
   /** Sets the action of the command: what it resolves to is the exit code. */
-  run(action: (cli: Cli, options: Options, operands: readonly string[]) => Promise<ExitCode>): void;
+  readonly run: (action: Action) => void;
 }
+
+/** What a command does; it resolves to the exit code. @throws CliError */
+export type Action = (cli: Cli, options: Options, operands: readonly string[]) => Promise<ExitCode>;
 
 /** Options as commander read them; read them with the functions below. */
 export type Options = Readonly<Record<string, unknown>>;

@@ -18,12 +18,6 @@ interface Entry {
 }
 
 const COMMANDS: readonly Entry[] = [
-  { name: 'agent', summary: 'run the daemon', load: () => import('./commands/agent.js') },
-  {
-    name: 'dev',
-    summary: 'try a job file with a daemon of its own',
-    load: () => import('./commands/dev.js'),
-  },
   {
     name: 'run',
     summary: 'start a job, and watch it until it is well',
@@ -67,7 +61,10 @@ export function processWorld(): World {
  * @param argv without node and script
  */
 export async function runCli(argv: readonly string[], world: World): Promise<ExitCode> {
-  const note = world.output(false).note;
+  const output = world.output(false);
+  const note = (line: string): void => {
+    output.note(line);
+  };
   const program = newProgram(note);
   let exitCode: ExitCode = EXIT.ok;
   const chosen = chooseCommand(argv);

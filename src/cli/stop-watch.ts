@@ -11,12 +11,17 @@ import { isLive } from './target.js';
 /** How often those who are left are named although nothing has changed. */
 const REMIND_MS = 5000;
 
-/**
- * Resolves when no alloc of the job is live any more.
- * @param until an alloc id: when that one is over; 'purged': when the job is forgotten
- * @throws CliError
- */
-export async function waitForEnd(cli: Cli, jobId: string, until: string | undefined): Promise<void> {
+/** What is waited for. */
+export type End =
+  /** No alloc of the job is live. */
+  | { readonly kind: 'job' }
+  /** This alloc is over. */
+  | { readonly kind: 'alloc'; readonly allocId: string }
+  /** The job is forgotten. */
+  | { readonly kind: 'purge' };
+
+/** @throws CliError */
+export async function waitForEnd(cli: Cli, jobId: string, end: End): Promise<void> {
   const { watchJob } = await import('./job-watch.js');
   const leave = new AbortController();
   const widths: EventWidths = { job: 0, task: 0 };
@@ -32,11 +37,11 @@ export async function waitForEnd(cli: Cli, jobId: string, until: string | undefi
   let timer = cli.clock.setTimer(REMIND_MS, remind);
   try {
     for await (const update of watchJob(cli, jobId, leave.signal)) {
-      left = update.allocs.filter(
-        (alloc) => isLive(alloc) && (until === undefined || until === 'purged' || alloc.ID === until),
-      );
-      await printEvents(cli, update.events, until, widths);
-      if (until === 'purged' ? update.isPurged || (await isForgotten(cli, jobId)) : left.length === 0) return;
+      left = update.allocs.filter((alloc) => isLive(alloc) && isMeant(end, alloc.ID));
+      await printEvents(cli, update.events, end, widths);
+      const isOver =
+        end.kind === 'purge' ? update.isPurged || (await isForgotten(cli, jobId)) : left.length === 0;
+      if (isOver) return;
     }
   } finally {
     timer[Symbol.dispose]();
@@ -47,13 +52,17 @@ export async function waitForEnd(cli: Cli, jobId: string, until: string | undefi
 async function printEvents(
   cli: Cli,
   events: readonly TaskEventRow[],
-  until: string | undefined,
+  end: End,
   widths: EventWidths,
 ): Promise<void> {
   for (const event of events) {
-    if (until !== undefined && until !== 'purged' && event.AllocID !== until) continue;
+    if (!isMeant(end, event.AllocID)) continue;
     await cli.output.write(`${renderEvent(event, widths, lookOf(cli))}\n`);
   }
+}
+
+function isMeant(end: End, allocId: string): boolean {
+  return end.kind !== 'alloc' || end.allocId === allocId;
 }
 
 /** The feed has told of the purge before we came. */

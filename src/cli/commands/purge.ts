@@ -15,7 +15,7 @@ export function define({ command, run }: Definition): void {
   run(async (cli, options, [jobId = '']) => {
     const query = { purge: true, no_shutdown_delay: options['shutdownDelay'] === false };
     await cli.client.ask<RegisterResponse>(jobPath(jobId), { method: 'DELETE', query });
-    if (!flagOf(options, 'detach')) await waitForEnd(cli, jobId, 'purged');
+    if (!flagOf(options, 'detach')) await waitForEnd(cli, jobId, { kind: 'purge' });
     await cli.output.write(`${flagOf(options, 'detach') ? 'purging' : 'purged'} ${sanitize(jobId)}\n`);
     return EXIT.ok;
   });

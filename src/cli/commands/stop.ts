@@ -5,6 +5,7 @@ import type { Cli } from '../cli.js';
 import { addExamples, flagOf, TARGET_HELP, type Definition } from '../command.js';
 import { CliError, EXIT, type ExitCode } from '../exit.js';
 import { fetchTarget, jobPath } from '../fetch.js';
+import type { Params } from '../http.js';
 import { sanitize } from '../render/text.js';
 import { waitForEnd } from '../stop-watch.js';
 import { isLive, type Target } from '../target.js';
@@ -39,11 +40,7 @@ export function define({ command, run }: Definition): void {
   });
 }
 
-interface StopQuery {
-  readonly no_shutdown_delay: boolean;
-}
-
-async function stopJob(cli: Cli, target: Target, query: StopQuery, detach: boolean): Promise<ExitCode> {
+async function stopJob(cli: Cli, target: Target, query: Params, detach: boolean): Promise<ExitCode> {
   const live = target.allocs.filter(isLive);
   const { value } = await cli.client.ask<RegisterResponse>(jobPath(target.jobId), {
     method: 'DELETE',
@@ -57,11 +54,11 @@ async function stopJob(cli: Cli, target: Target, query: StopQuery, detach: boole
     );
   }
   if (detach) await cli.output.write(`stopping ${sanitize(target.jobId)}\n`);
-  else await waitForEnd(cli, target.jobId, undefined);
+  else await waitForEnd(cli, target.jobId, { kind: 'job' });
   return EXIT.ok;
 }
 
-async function stopAlloc(cli: Cli, target: Target, query: StopQuery, detach: boolean): Promise<ExitCode> {
+async function stopAlloc(cli: Cli, target: Target, query: Params, detach: boolean): Promise<ExitCode> {
   const [alloc] = target.allocs;
   if (alloc === undefined || !isLive(alloc)) {
     throw new CliError(EXIT.notRunning, `alloc ${target.text} is over: there is nothing to stop`);
@@ -70,6 +67,6 @@ async function stopAlloc(cli: Cli, target: Target, query: StopQuery, detach: boo
   await cli.output.write(
     `stopping ${sanitize(alloc.Name)} ${shortId(alloc.ID)}; a new alloc takes its place\n`,
   );
-  if (!detach) await waitForEnd(cli, target.jobId, alloc.ID);
+  if (!detach) await waitForEnd(cli, target.jobId, { kind: 'alloc', allocId: alloc.ID });
   return EXIT.ok;
 }
