@@ -23,16 +23,16 @@ export function describeAddress(address: Address): string {
 export function parseAddress(text: string): Address {
   if (text.startsWith('unix:')) return { kind: 'unix', path: text.replace(/^unix:(?:\/\/(?=\/))?/, '') };
   if (text.startsWith('/') || text.startsWith('./')) return { kind: 'unix', path: text };
-  const url = text.includes('://') ? text : `http://${text}`;
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (parsed === undefined || parsed.protocol !== 'http:' || parsed.hostname === '') {
+  const parts = /^(?:http:\/\/)?(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_.-]+))(?::(\d{1,5}))?\/?$/.exec(text);
+  const host = parts?.[1] ?? parts?.[2];
+  const port = Number(parts?.[3] ?? DEFAULT_PORT);
+  if (host === undefined || port > 65_535) {
     throw new CliError(
       EXIT.usage,
       `address ${JSON.stringify(text)} is none: give unix:///path/holdfast.sock or http://HOST:PORT`,
     );
   }
-  const port = parsed.port === '' ? DEFAULT_PORT : Number(parsed.port);
-  return { kind: 'tcp', host: parsed.hostname.replace(/^\[|\]$/g, ''), port };
+  return { kind: 'tcp', host, port };
 }
 
 /**

@@ -7,14 +7,14 @@ import { plural } from './text.js';
 import { formatAge, formatDateTime, formatMemory } from './units.js';
 
 const COLUMNS: readonly Column[] = [
-  { title: 'ALLOC', drop: 2 },
+  { title: 'ALLOC', spare: 2 },
   { title: 'TASK', shortest: 8 },
   { title: '#', align: 'right' },
   { title: 'STARTED', drop: 1 },
   { title: 'RAN FOR', align: 'right' },
-  { title: 'EXIT', shortest: 8 },
-  { title: 'PEAK MEM', align: 'right', drop: 3 },
-  { title: 'REASON', shortest: 12 },
+  { title: 'EXIT', shortest: 8, comfort: 15 },
+  { title: 'PEAK MEM', align: 'right', spare: 1 },
+  { title: 'REASON', shortest: 12, comfort: 20 },
 ];
 
 const NONE = '-';

@@ -17,15 +17,16 @@ export interface PsData {
   readonly hiddenAllocs: number;
 }
 
+/** The reason in STATUS is worth more than ids and figures: 42 columns hold a backoff with its count and last exit. */
 const COLUMNS: readonly Column[] = [
-  { title: 'JOB/GROUP/TASK', shortest: 16 },
-  { title: 'ALLOC', drop: 2 },
-  { title: 'STATUS', shortest: 24 },
+  { title: 'JOB/GROUP/TASK', shortest: 16, comfort: 24 },
+  { title: 'ALLOC', spare: 1 },
+  { title: 'STATUS', shortest: 20, comfort: 42 },
   { title: 'RESTARTS', align: 'right' },
   { title: 'AGE', align: 'right', drop: 1 },
-  { title: 'PID', align: 'right', drop: 5 },
-  { title: 'CPU', align: 'right', drop: 4 },
-  { title: 'MEM/LIMIT', align: 'right', drop: 3 },
+  { title: 'PID', align: 'right', spare: 4 },
+  { title: 'CPU', align: 'right', spare: 3 },
+  { title: 'MEM/LIMIT', align: 'right', spare: 2 },
 ];
 
 const NONE = '-';

@@ -28,7 +28,7 @@ export interface StatusData {
   readonly logs: readonly LogTail[];
 }
 
-const LABEL_COLUMNS = 8;
+const LABEL_COLUMNS = 9;
 
 /** The sheet about a job or a part of it. */
 export function renderStatus(data: StatusData, look: Look): string[] {
@@ -139,7 +139,7 @@ function logLines({ task, stream, lines }: LogTail, look: Look): string[] {
 // ------------------------------------------------------------------------------------------------------- the host
 
 export interface HostData {
-  readonly node: Node;
+  readonly node: Pick<Node, 'Name' | 'Version' | 'Holdfast'>;
   readonly jobs: readonly {
     readonly ID: string;
     readonly Type: string;

@@ -7,7 +7,11 @@ export interface Column {
   readonly align?: 'right';
   /** May be cut down to this many columns; undefined = never cut while the table fits otherwise. */
   readonly shortest?: number;
-  /** Columns with the highest rank go first when there is no room; undefined = stays. */
+  /** Wants this many columns before spare ones are shown. */
+  readonly comfort?: number;
+  /** Nice to have: left out when others would lack comfort. The highest first. */
+  readonly spare?: number;
+  /** Left out when there is no room even after cutting. The highest first; undefined = stays. */
   readonly drop?: number;
 }
 
@@ -56,15 +60,37 @@ export function renderTable(
   ];
 }
 
-/** Indexes of the columns that stay: as many as there is room for when those that can be cut are as short as they may. */
+/** Indexes of the columns that stay. */
 function chooseColumns(columns: readonly Column[], natural: readonly number[], width: number): number[] {
-  let kept = columns.map((_, index) => index);
-  const least = (index: number): number =>
-    Math.min(natural[index] ?? 0, columns[index]?.shortest ?? Infinity);
-  while (totalWidth(kept.map(least)) > width) {
+  const least = (index: number, wanted: number | undefined): number =>
+    Math.min(natural[index] ?? 0, wanted ?? Infinity);
+  const all = columns.map((_, index) => index);
+  const comfortable = leaveOut(
+    all,
+    (index) => least(index, columns[index]?.comfort ?? columns[index]?.shortest),
+    (index) => columns[index]?.spare,
+    width,
+  );
+  return leaveOut(
+    comfortable,
+    (index) => least(index, columns[index]?.shortest),
+    (index) => columns[index]?.drop,
+    width,
+  );
+}
+
+/** Leaves out the columns with the highest rank until the rest fits, or none has a rank. */
+function leaveOut(
+  indexes: readonly number[],
+  widthOf: (index: number) => number,
+  rankOf: (index: number) => number | undefined,
+  width: number,
+): number[] {
+  let kept = [...indexes];
+  while (totalWidth(kept.map(widthOf)) > width) {
     const [first] = kept
-      .filter((index) => columns[index]?.drop !== undefined)
-      .sort((a, b) => (columns[b]?.drop ?? 0) - (columns[a]?.drop ?? 0));
+      .filter((index) => rankOf(index) !== undefined)
+      .sort((a, b) => (rankOf(b) ?? 0) - (rankOf(a) ?? 0));
     if (first === undefined) break;
     kept = kept.filter((index) => index !== first);
   }
