@@ -139,8 +139,9 @@ struct client {
 	bool waiting;
 	uint16_t wait_request;
 	size_t len;
-	uint8_t buf[4 + MAX_FRAME];
+	uint8_t *buf; /* one whole frame; apart, so that idle clients cost no memory */
 };
+#define CLIENT_BUF (4U + MAX_FRAME)
 
 struct executor {
 	struct spec spec;

@@ -138,9 +138,14 @@ int proc_stat_read(int proc, pid_t pid, struct proc_stat *ret_stat) {
 		   " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state, &ppid,
 		   &pgrp, &session, &start) != 5)
 		return -EBADMSG;
-	*ret_stat = (struct proc_stat){
-		.state = state, .ppid = ppid, .pgrp = pgrp, .session = session, .start_ticks = start
-	};
+	/* The last field, since Linux 3.5. */
+	const char *last = strrchr(p, ' ');
+	*ret_stat = (struct proc_stat){ .state = state,
+					.ppid = ppid,
+					.pgrp = pgrp,
+					.session = session,
+					.start_ticks = start,
+					.exit_status = last ? (int) strtol(last, NULL, 10) : 0 };
 	return 0;
 }
 

@@ -70,6 +70,7 @@ const HTTP_STATUS: Readonly<Record<ErrorCode, number>> = {
   store_locked: 503,
   store_unavailable: 503,
   timeout: 504,
+  too_many: 429,
 };
 
 /** The HTTP status of an error. The only such map. */

@@ -32,6 +32,7 @@ export const ERROR_CODES = [
   'store_locked',
   'store_unavailable',
   'timeout',
+  'too_many',
 ] as const;
 
 export type ErrorCode = (typeof ERROR_CODES)[number];

@@ -10,7 +10,7 @@ import type { ProcessRef } from '../base/host.js';
 import type { Logger } from '../base/log.js';
 import type { ExitReport } from '../events/exit-result.js';
 import { removeLeaf, type CgroupLeaf } from '../executor/cgroup-leaf.js';
-import { REPLY_WITHIN_MS, type ExecutorClient } from '../executor/client.js';
+import { ExecutorClient, REPLY_WITHIN_MS } from '../executor/client.js';
 import type { ExecutorStatus } from '../executor/exit-record.js';
 import { resolveRun, type ResolveDeps, type Resolved } from '../executor/resolve.js';
 import { readExitFile, removeRunDir } from '../executor/run-dir.js';
@@ -161,15 +161,13 @@ export class ExecutorHandle implements DriverHandle {
 
   /** Follows the run to its end, over as many executors as it takes. After `detach` it never settles. */
   async #watch(first: ExecutorClient | undefined): Promise<ExitReport> {
-    let client = first;
+    let client = first ?? (await this.#connect());
     let retryMs = UNREACHABLE_RETRY_MS.first;
     for (;;) {
-      if (client !== undefined) {
-        await this.#follow(client);
-        client = undefined;
-        const record = readExitFile(this.#run.runDir, this.runId);
-        if (record.kind === 'ok' && record.value.kind === 'ended') return this.#end(record.value.report);
-      }
+      if (client !== undefined) await this.#follow(client);
+      client = undefined;
+      const record = readExitFile(this.#run.runDir, this.runId);
+      if (record.kind === 'ok' && record.value.kind === 'ended') return this.#end(record.value.report);
       if (this.#leaving.signal.aborted) return new Promise<never>(() => undefined);
       const resolved = await resolveRun(this.#deps, this.#known());
       if (resolved.kind === 'running') {
@@ -185,6 +183,15 @@ export class ExecutorHandle implements DriverHandle {
       } else {
         return this.#end(reportOf(resolved, this.#deps));
       }
+    }
+  }
+
+  /** The short way for a run that has just been started; when it fails, the long way finds out why. */
+  async #connect(): Promise<ExecutorClient | undefined> {
+    try {
+      return await ExecutorClient.connect({ ...this.#deps, ...this.#run });
+    } catch {
+      return undefined;
     }
   }
 

@@ -4,7 +4,15 @@
  */
 import { AgentError } from '../base/errors.js';
 import { slackOf, type StoreLimits } from './limits.js';
-import type { AllocRecord, Change, FeedPayload, FeedRow, JobRecord, TaskEventRow } from './store.js';
+import type {
+  AllocRecord,
+  Change,
+  FeedPayload,
+  FeedRow,
+  JobRecord,
+  RunRecord,
+  TaskEventRow,
+} from './store.js';
 import type { History, Records, Tables } from './tables.js';
 
 /** A feed row in the making. An alloc's is filled in when the whole commit is applied. */
@@ -70,8 +78,7 @@ class Commit {
         return;
       case 'put_run':
         this.#jobIdOf(change.run.allocId, change);
-        records.putRun(change.run);
-        this.#trimRuns(change.run.allocId, change.run.task, change.run.attempt);
+        this.#putRun(change.run);
         return;
       case 'add_task_event':
         this.#addEvent({ allocId: change.allocId, task: change.task, ...change.event });
@@ -142,7 +149,15 @@ class Commit {
     this.#slots.push({ kind: 'event', event, jobId });
   }
 
-  #trimRuns(allocId: string, task: string, attempt: number): void {
+  #putRun(run: RunRecord): void {
+    const { runId, allocId, task, attempt } = run;
+    const stored = this.#records.getRun(runId);
+    if (stored !== undefined && (stored.allocId !== allocId || stored.task !== task)) {
+      throw broken(
+        `run ${runId} belongs to task ${stored.allocId}/${stored.task}, not to ${allocId}/${task}`,
+      );
+    }
+    this.#records.putRun(run);
     const { runsPerTask } = this.#limits;
     if (attempt % Math.max(1, slackOf(runsPerTask)) === 0) this.#records.trimRuns(allocId, task, runsPerTask);
   }

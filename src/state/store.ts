@@ -149,8 +149,9 @@ export interface HookRecord {
 
 /**
  * One thing to write. A commit that breaks one of the rules below is stored in no part and rejects with `internal`:
- * a task, run, event or hook needs its alloc to be stored; a job keeps its place while an alloc names it; job versions
- * and event sequence numbers only grow; values are plain JSON (undefined is kept, NaN and functions are refused).
+ * a task, run, event or hook needs its alloc to be stored; a run keeps its task; a job stays while an alloc names it;
+ * job versions and event sequence numbers only grow; values are plain JSON (undefined is kept, NaN and functions are
+ * refused).
  */
 export type Change =
   /** The same version again replaces it; a lower one than stored is refused. */

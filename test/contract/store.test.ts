@@ -193,6 +193,7 @@ for (const [kind, make] of Object.entries(STORES)) {
         'a run of no alloc': [putRun({ allocId: 'gone' })],
         'a hook of no alloc': [putHook({ allocId: 'gone' })],
         'an event of no alloc': [addEvent(1, undefined, 'gone')],
+        'a run that changes hands': [putAlloc({ id: 'a2' }), putRun({ runId: 'x', allocId: 'a2' })],
         'an event number used twice': [addEvent(1), addEvent(1)],
         'a job that goes before its allocs': [{ kind: 'delete_job', jobId: 'web' }],
         'a version that goes back': [putJob({ version: 3 }), putJob({ version: 2 })],

@@ -89,9 +89,10 @@ describe('adopt', () => {
     }
   });
 
-  it('the exit status is the true one when the kernel tells it, and unknown otherwise', async () => {
+  it('the exit status is the true one, and is told to whoever waits', async () => {
     const ends: readonly [string, string][] = [
       ['exit 42', 'exited 42'],
+      ['exit 0', 'exited 0'],
       ['kill -USR1 $$', 'signaled 10'],
     ];
     for (const [end, outcome] of ends) {
@@ -104,10 +105,21 @@ describe('adopt', () => {
       const wait = client.send(FRAME.wait);
       writeFileSync(join(run.root, 'go'), '');
       assert.equal((await client.reply(wait))?.type, FRAME.wait | REPLY_BIT);
-      const exit = await run.exit();
-      if (KERNEL_TELLS) assert.equal(exit['how'], 'pidfd_info');
-      assert.equal(await run.outcome(), KERNEL_TELLS ? outcome : 'unknown supervision_lost');
+      assert.match((await run.exit())['how'] ?? '', /^(proc_stat|pidfd_info)$/);
+      assert.equal(await run.outcome(), outcome);
     }
+  });
+
+  it('a leader that somebody else has reaped: the kernel tells, or it is unknown', async () => {
+    await using run = await new Run({ sh: 'exec sleep 1000' }).started();
+    await takenOver(run);
+    const workload = run.workload;
+    process.kill(run.executor.pid, 'SIGSTOP');
+    process.kill(workload.pid, 'SIGUSR2');
+    await until('it is reaped', () => readProcessStat(workload.pid) === undefined);
+    process.kill(run.executor.pid, 'SIGCONT');
+    assert.equal(await run.outcome(), KERNEL_TELLS ? 'signaled 12' : 'unknown supervision_lost');
+    assert.equal((await run.exit())['how'], KERNEL_TELLS ? 'pidfd_info' : undefined);
   });
 
   it('a stop works, deadline included, and nothing of the tree survives', async () => {

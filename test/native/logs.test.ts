@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { until } from '../helpers/until.js';
-import { IS_ROOT, Run } from './harness.js';
+import { EXECUTOR, IS_ROOT, Run } from './harness.js';
 
 /** Numbered lines from 1 on, of rising length. */
 const numbered = (count: number): string => `seq -f "line %.0f of the output" 1 ${count}`;
@@ -181,6 +181,16 @@ describe('trouble with the disk', () => {
     renameSync(join(run.logDir, 'main.stdout.0'), join(run.root, 'link'));
     assert.deepEqual(run.logFiles(), ['text\n']);
     assert.equal(statSync(target).size, 9);
+  });
+
+  it('a limit of file size does not end the executor, nor the task', async () => {
+    await using run = new Run({ sh: 'seq 1 50000; exit 8' });
+    const limited = 'ulimit -f 64; exec "$0" run "$1"';
+    execFileSync('/bin/sh', ['-c', limited, EXECUTOR, run.dir]);
+    const exit = await run.exit();
+    assert.equal(exit['code'], '8');
+    assert.equal(Number(exit['stdout_bytes']) - Number(exit['stdout_dropped']), run.log().length);
+    assert.ok(run.log().startsWith('1\n2\n3\n') && run.log().length < 100_000);
   });
 
   it(

@@ -1,0 +1,171 @@
+/**
+ * Owns what is said on the feed, whatever carries it. A reader has no queue of its own: it has a place (an index) and
+ * takes the next rows from there, from the newest ones in memory or else from the store, when it is ready for them. So
+ * a slow reader costs nothing, slows nobody, and is told what it lost when the rows it needs are gone.
+ */
+import type { Clock } from '../base/clock.js';
+import { AgentError } from '../base/errors.js';
+import type { FeedRow, StateStore } from '../state/store.js';
+import type { FeedFilter, FeedRequest } from './feed-request.js';
+import { parseFeedRequest } from './feed-request.js';
+import { RecentRows, encodeRow, type EncodedRow } from './feed-rows.js';
+import { withHeartbeat } from './heartbeat.js';
+import type { Query } from './query.js';
+import type { FeedMessage, FeedSnapshot } from './wire.js';
+import type { View } from './view.js';
+
+const HEARTBEAT = '{}';
+const HEARTBEAT_MS = 10_000;
+/** Rows read from the store at once: few enough not to hold up the agent, enough to be quick. */
+const BATCH_ROWS = 256;
+
+export interface FeedLimits {
+  /** Readers at once. A dashboard holds one; far above what people open. */
+  readonly readers: number;
+  /** Newest rows kept in memory, shared by all readers. */
+  readonly recentRows: number;
+  /** A reader that was up to date and has fallen this far behind is set to the present, and told. */
+  readonly rowsBehind: number;
+}
+
+export const DEFAULT_FEED_LIMITS: FeedLimits = { readers: 256, recentRows: 1024, rowsBehind: 10_000 };
+
+export interface FeedDeps {
+  readonly store: StateStore;
+  readonly clock: Clock;
+  readonly view: View;
+  readonly limits?: Partial<FeedLimits>;
+}
+
+export class Feed implements Disposable {
+  readonly #store: StateStore;
+  readonly #clock: Clock;
+  readonly #view: View;
+  readonly #limits: FeedLimits;
+  readonly #recent: RecentRows;
+  readonly #subscription: Disposable;
+  /** Wakes the readers that have read everything. */
+  readonly #idle = new Set<() => void>();
+  #readers = 0;
+
+  constructor(deps: FeedDeps) {
+    this.#store = deps.store;
+    this.#clock = deps.clock;
+    this.#view = deps.view;
+    this.#limits = { ...DEFAULT_FEED_LIMITS, ...deps.limits };
+    this.#recent = new RecentRows(deps.store.index(), this.#limits.recentRows);
+    this.#subscription = deps.store.onCommitted((rows) => {
+      this.#keep(rows);
+      for (const wake of [...this.#idle]) wake();
+    });
+  }
+
+  /**
+   * The messages of one reader, as JSON texts, until `signal` aborts: that is also what frees its place.
+   * @throws AgentError bad_request, too_many
+   */
+  open(query: Query, signal: AbortSignal): AsyncGenerator<string, void, void> {
+    const request = parseFeedRequest(query);
+    const newest = this.#store.index();
+    if (!request.snapshot && request.after !== undefined && request.after > newest) {
+      throw new AgentError(
+        'bad_request',
+        `index ${request.after} lies ahead of this host's newest, ${newest}: begin again with snapshot=true`,
+      );
+    }
+    if (this.#readers >= this.#limits.readers) {
+      throw new AgentError('too_many', `the feed has ${this.#readers} readers already: try again later`);
+    }
+    if (!signal.aborted) {
+      this.#readers += 1;
+      signal.addEventListener('abort', () => (this.#readers -= 1), { once: true });
+    }
+    const messages = this.#read(request, request.after ?? newest, signal);
+    return withHeartbeat(messages, { beat: HEARTBEAT, everyMs: HEARTBEAT_MS, clock: this.#clock });
+  }
+
+  [Symbol.dispose](): void {
+    this.#subscription[Symbol.dispose]();
+  }
+
+  #keep(rows: readonly FeedRow[]): void {
+    // Putting rows into words costs something: not for nobody.
+    if (this.#readers > 0) this.#recent.push(rows, this.#view.context());
+    else this.#recent.skip(rows);
+  }
+
+  async *#read(request: FeedRequest, after: number, signal: AbortSignal): AsyncGenerator<string, void, void> {
+    const { filter } = request;
+    let at = after;
+    if (request.snapshot) {
+      // One turn of the event loop: what is read belongs to exactly this index.
+      at = this.#store.index();
+      yield encode({ Index: at, Snapshot: filterSnapshot(this.#view.snapshot(), filter) });
+    }
+    let isUpToDate = false;
+    while (!signal.aborted) {
+      const lostTo = this.#lostUpTo(at, isUpToDate);
+      if (lostTo !== undefined) {
+        yield encode({ Index: lostTo, Lost: { From: at + 1, To: lostTo } });
+        at = lostTo;
+        continue;
+      }
+      const rows = this.#rowsAfter(at);
+      if (rows.length === 0) {
+        isUpToDate = true;
+        await this.#news(at, signal);
+      }
+      for (const row of rows) {
+        if (isAborted(signal)) return;
+        at = row.index;
+        if (filter.wants(row.topic, row.keys)) yield row.text;
+      }
+    }
+  }
+
+  /** Last index that a reader at `at` can no longer get, or shall no longer wait for; undefined = all is there. */
+  #lostUpTo(at: number, wasUpToDate: boolean): number | undefined {
+    const { oldest, newest } = this.#store.feedBounds();
+    if (wasUpToDate && newest - at > this.#limits.rowsBehind) return newest;
+    return at + 1 < oldest ? oldest - 1 : undefined;
+  }
+
+  #rowsAfter(at: number): readonly EncodedRow[] {
+    const recent = this.#recent.after(at);
+    if (recent !== undefined) return recent;
+    const context = this.#view.context();
+    return this.#store.readFeed(at, BATCH_ROWS).map((row) => encodeRow(row, context));
+  }
+
+  /** Resolves when there may be rows after `at`. */
+  async #news(at: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted || this.#recent.newest() > at) return;
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        this.#idle.delete(done);
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      this.#idle.add(done);
+      signal.addEventListener('abort', done);
+    });
+  }
+}
+
+function encode(message: FeedMessage): string {
+  return JSON.stringify(message);
+}
+
+/** A signal may abort while we are suspended, which the compiler does not know. */
+function isAborted(signal: AbortSignal): boolean {
+  return signal.aborted;
+}
+
+/** What a reader did not ask for, it does not get in the beginning either. */
+function filterSnapshot(snapshot: FeedSnapshot, filter: FeedFilter): FeedSnapshot {
+  return {
+    Node: snapshot.Node,
+    Jobs: snapshot.Jobs.filter(({ ID }) => filter.wants('Job', [ID])),
+    Allocations: snapshot.Allocations.filter(({ ID, JobID }) => filter.wants('Allocation', [ID, JobID])),
+  };
+}

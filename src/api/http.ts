@@ -1,0 +1,234 @@
+/** Owns how routes are served over HTTP: headers, errors, blocking queries, streams. Knows no route by name. */
+import { addAbortListener } from 'node:events';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { AgentError, describeError } from '../base/errors.js';
+import type { Logger } from '../base/log.js';
+import type { StateStore } from '../state/store.js';
+import { decideRefusal, type TcpGuard } from './guard.js';
+import type { IndexWatch } from './index-watch.js';
+import { Query } from './query.js';
+import { pathPattern, type Call, type JsonRoute, type Route, type StreamRoute } from './route.js';
+import { httpStatusOf, type ErrorBody } from './wire.js';
+
+/** A job file with its templates is far smaller; Nomad refuses job sources above 1 MB. */
+const MOST_BODY_BYTES = 2 * 1024 * 1024;
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+/** Job ids may be long; find-my-way's default of 100 is not enough. */
+const LONGEST_PARAM = 1024;
+/** Nomad's default and its maximum. */
+const DEFAULT_WAIT_MS = 5 * 60_000;
+const LONGEST_WAIT_MS = 10 * 60_000;
+
+export interface HttpDeps {
+  readonly store: StateStore;
+  readonly watch: IndexWatch;
+  readonly logger: Logger;
+  readonly routes: readonly Route[];
+  /** Aborts when the agent is leaving: ends what waits and what streams. */
+  readonly leaving: AbortSignal;
+}
+
+/** One listener's server, not listening yet. @param guard undefined for the unix socket */
+export function createHttpApp(deps: HttpDeps, guard: TcpGuard | undefined): FastifyInstance {
+  const app = fastify({
+    bodyLimit: MOST_BODY_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    http: { headersTimeout: HEADERS_TIMEOUT_MS },
+    routerOptions: { maxParamLength: LONGEST_PARAM, ignoreTrailingSlash: true },
+    exposeHeadRoutes: false,
+  });
+  // Nomad's tools send JSON without saying so.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'string' }, (_request, text, done) => {
+    parseJson(String(text), done);
+  });
+  if (guard !== undefined) {
+    app.addHook('onRequest', (request, _reply, done) => {
+      const refusal = decideRefusal(guard, request.headers);
+      done(refusal === undefined ? undefined : new AgentError('not_permitted', refusal));
+    });
+  }
+  app.setErrorHandler((error, request, reply) => sendError(deps.logger, request, reply, error));
+  app.setNotFoundHandler((request, reply) => sendNotFound(deps, request, reply));
+  for (const route of deps.routes) {
+    app.route({
+      method: [...route.methods],
+      url: route.path,
+      handler: (request, reply) =>
+        route.kind === 'socket'
+          ? sendErrorBody(request, reply, 426, { Code: 'bad_request', Message: 'this path is a websocket' })
+          : serve(deps, route, request, reply),
+    });
+  }
+  return app;
+}
+
+function parseJson(text: string, done: (error: Error | null, body?: unknown) => void): void {
+  if (text.trim() === '') {
+    done(null, undefined);
+    return;
+  }
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch (cause) {
+    done(new AgentError('bad_request', `the body is not JSON: ${describeError(cause)}`, { cause }));
+    return;
+  }
+  done(null, body);
+}
+
+async function serve(
+  deps: HttpDeps,
+  route: JsonRoute | StreamRoute,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const ended = new AbortController();
+  const leaving = addAbortListener(deps.leaving, () => {
+    ended.abort();
+  });
+  reply.raw.once('close', () => {
+    leaving[Symbol.dispose]();
+    ended.abort();
+  });
+  const call: Call = {
+    query: new Query(request.url),
+    body: request.body,
+    signal: ended.signal,
+    param: (name) => readParam(request.params, name),
+  };
+  return route.kind === 'json'
+    ? await sendJson(deps, route, call, reply)
+    : await sendStream(deps, route, call, reply);
+}
+
+function readParam(params: unknown, name: string): string {
+  if (typeof params === 'object' && params !== null && name in params) {
+    const value: unknown = Object.entries(params).find(([key]) => key === name)?.[1];
+    if (typeof value === 'string') return value;
+  }
+  throw new AgentError('internal', `the route has no part :${name}`);
+}
+
+async function sendJson(
+  deps: HttpDeps,
+  route: JsonRoute,
+  call: Call,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const seen = call.query.count('index') ?? 0;
+  const waitMs = Math.min(call.query.durationMs('wait') ?? DEFAULT_WAIT_MS, LONGEST_WAIT_MS);
+  if (route.watch !== undefined && seen > 0) {
+    await deps.watch.changedAfter(route.watch(call), seen, {
+      waitMs: waitMs === 0 ? DEFAULT_WAIT_MS : waitMs,
+      signal: call.signal,
+    });
+  }
+  // Taken before the data is read: the data may be newer than the index says, never older.
+  const index = deps.store.index();
+  const value = await route.handle(call);
+  const text = JSON.stringify(value ?? null, null, call.query.flag('pretty') ? 4 : 0);
+  return await reply
+    .code(route.status?.() ?? 200)
+    .headers({
+      'content-type': 'application/json',
+      // 0 would mean "do not block" when it is sent back.
+      'x-nomad-index': String(Math.max(1, index)),
+      'x-nomad-knownleader': 'true',
+      'x-nomad-lastcontact': '0',
+    })
+    .send(text);
+}
+
+async function sendStream(
+  deps: HttpDeps,
+  route: StreamRoute,
+  call: Call,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { contentType, body } = await route.open(call);
+  reply.hijack();
+  // Headers go out now: the first byte may be a long time coming.
+  reply.raw.writeHead(200, {
+    'content-type': contentType,
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-store',
+    'x-nomad-index': String(Math.max(1, deps.store.index())),
+  });
+  reply.raw.flushHeaders();
+  try {
+    await pipeline(Readable.from(body, { objectMode: false }), reply.raw);
+  } catch (error) {
+    if (!call.signal.aborted) {
+      deps.logger.warn({ path: route.path, error: describeError(error) }, 'a stream ended early');
+    }
+  }
+  return reply;
+}
+
+function sendNotFound(deps: HttpDeps, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const path = request.url.replace(/\?.*$/, '');
+  const methods = deps.routes.filter((route) => pathPattern(route.path).test(path)).flatMap((r) => r.methods);
+  if (methods.length === 0) {
+    return sendErrorBody(request, reply, 404, {
+      Code: 'not_found',
+      Message: `no such path: ${request.method} ${path.slice(0, 200)} (all paths: /v1/openapi.json)`,
+    });
+  }
+  void reply.header('allow', methods.join(', '));
+  return sendErrorBody(request, reply, 405, {
+    Code: 'bad_request',
+    Message: `${request.method} is not allowed here: use ${methods.join(' or ')}`,
+  });
+}
+
+function sendError(
+  logger: Logger,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  error: unknown,
+): FastifyReply {
+  if (error instanceof AgentError && error.code !== 'internal') {
+    return sendErrorBody(request, reply, httpStatusOf(error.code), {
+      Code: error.code,
+      Message: error.message,
+    });
+  }
+  const status = statusOfParser(error);
+  if (status !== undefined) {
+    return sendErrorBody(request, reply, status, { Code: 'bad_request', Message: describeError(error) });
+  }
+  logger.error(
+    {
+      method: request.method,
+      path: request.url.replace(/\?.*$/, ''),
+      error: error instanceof Error ? error.stack : error,
+    },
+    'a request failed inside the agent',
+  );
+  return sendErrorBody(request, reply, 500, { Code: 'internal', Message: describeError(error) });
+}
+
+/** The 4xx that fastify gives to a request it could not take: too large, cut off, malformed. */
+function statusOfParser(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !('statusCode' in error)) return undefined;
+  const { statusCode } = error;
+  return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500 ? statusCode : undefined;
+}
+
+function sendErrorBody(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  status: number,
+  body: ErrorBody,
+): FastifyReply {
+  const asJson = (request.headers.accept ?? '').includes('application/json');
+  return reply
+    .code(status)
+    .type(asJson ? 'application/json' : 'text/plain; charset=utf-8')
+    .send(asJson ? JSON.stringify(body) : body.Message);
+}

@@ -1,0 +1,63 @@
+/** Owns what a route is: the one description from which it is served, listed in openapi.json and checked in tests. */
+import type { Query } from './query.js';
+import type { WatchKey } from './index-watch.js';
+
+export type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
+
+/** Nomad takes PUT and POST for one another. */
+export const WRITE: readonly Method[] = ['PUT', 'POST'];
+
+/** One request, as a route sees it. */
+export interface Call {
+  readonly query: Query;
+  readonly body: unknown;
+  /** Aborts when the caller went away or the agent is leaving. */
+  readonly signal: AbortSignal;
+  /** A part of the path. */
+  param(name: string): string;
+}
+
+interface RouteBase {
+  readonly methods: readonly Method[];
+  /** `:name` stands for one part. */
+  readonly path: string;
+  /** One line for people, in openapi.json and docs/api.md. */
+  readonly summary: string;
+  /** Names of the query parameters that it understands, besides those of all routes. */
+  readonly query?: readonly string[];
+}
+
+/** Answers with one JSON value. */
+export interface JsonRoute extends RouteBase {
+  readonly kind: 'json';
+  /** Makes `?index=` block until what the key stands for has changed. @throws AgentError as `handle` does */
+  readonly watch?: (call: Call) => WatchKey;
+  /** @throws AgentError */
+  readonly handle: (call: Call) => unknown;
+  /** Status of an answer that is no error; default 200. */
+  readonly status?: () => number;
+}
+
+/** Answers with bytes for as long as there are any. Ends early when `call.signal` aborts. */
+export interface StreamRoute extends RouteBase {
+  readonly kind: 'stream';
+  /** @throws AgentError while nothing was sent yet; what the body throws later only ends the stream */
+  readonly open: (call: Call) => Promise<StreamAnswer> | StreamAnswer;
+}
+
+export interface StreamAnswer {
+  readonly contentType: string;
+  readonly body: AsyncGenerator<Buffer | string, void, void>;
+}
+
+/** Answered by the websocket server; listed here for openapi.json. */
+export interface SocketRoute extends RouteBase {
+  readonly kind: 'socket';
+}
+
+export type Route = JsonRoute | StreamRoute | SocketRoute;
+
+/** `/v1/job/:id` → a pattern of whole paths. */
+export function pathPattern(path: string): RegExp {
+  return new RegExp(`^${path.replace(/[.]/g, '\\.').replace(/:\w+/g, '[^/]+')}/?$`);
+}

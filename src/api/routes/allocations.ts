@@ -1,0 +1,133 @@
+/** Owns the routes of allocs: reading and stopping, and what the client does to their tasks. */
+import { z } from 'zod';
+import { AgentError } from '../../base/errors.js';
+import { signalNumber } from '../../base/signals.js';
+import { findAlloc } from '../lookup.js';
+import { parseBody } from '../query.js';
+import { WRITE, type Call, type Route } from '../route.js';
+import type { Services } from '../services.js';
+import { usageToWire } from '../usage-view.js';
+import type { AllocStopResponse } from '../wire.js';
+
+const RestartBody = z.looseObject({ TaskName: z.string().nullish(), AllTasks: z.boolean().nullish() });
+const SignalBody = z.looseObject({ Task: z.string().nullish(), Signal: z.string() });
+
+export function allocationRoutes(services: Services): readonly Route[] {
+  const { store, view } = services;
+  return [
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/allocations',
+      summary: 'Lists allocs',
+      query: ['prefix'],
+      watch: () => 'allocs',
+      handle: ({ query }) => view.allocStubs({ prefix: query.text('prefix') ?? '' }),
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/allocation/:id',
+      summary: 'Reads an alloc',
+      watch: (call) => `alloc/${findAlloc(store, call.param('id')).record.id}`,
+      handle: (call) => view.alloc(findAlloc(store, call.param('id'))),
+    },
+    {
+      kind: 'json',
+      methods: WRITE,
+      path: '/v1/allocation/:id/stop',
+      summary: 'Stops an alloc; a new one takes its place',
+      query: ['no_shutdown_delay'],
+      handle: (call) => stop(services, call),
+    },
+    ...clientRoutes(services),
+  ];
+}
+
+function clientRoutes(services: Services): readonly Route[] {
+  const { store, operations } = services;
+  return [
+    {
+      kind: 'json',
+      methods: WRITE,
+      path: '/v1/client/allocation/:id/restart',
+      summary: 'Restarts one task (TaskName) or the running ones of an alloc',
+      handle: (call) => restart(services, call),
+    },
+    {
+      kind: 'json',
+      methods: WRITE,
+      path: '/v1/client/allocation/:id/signal',
+      summary: 'Sends a signal to one task (Task) or to all running ones of an alloc',
+      handle: (call) => signal(services, call),
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/client/allocation/:id/stats',
+      summary: 'Says what the running tasks of an alloc use now',
+      query: ['task'],
+      handle: async (call) => {
+        const { record } = findAlloc(store, call.param('id'));
+        const usage = await operations.allocUsage(record.id);
+        return usageToWire(usage, call.query.text('task'), {
+          nowMs: services.clock.wallMs(),
+          node: operations.node(),
+        });
+      },
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/client/allocation/:id/checks',
+      summary: 'Always empty: there are no service checks',
+      handle: (call) => {
+        findAlloc(store, call.param('id'));
+        return {};
+      },
+    },
+  ];
+}
+
+async function stop(services: Services, call: Call): Promise<AllocStopResponse> {
+  const { record } = findAlloc(services.store, call.param('id'));
+  const beganAfter = services.store.index();
+  const { evalId, index } = await services.operations.stopAlloc(record.id, {
+    noShutdownDelay: call.query.flag('no_shutdown_delay'),
+  });
+  const job = services.store.getJob(record.jobId);
+  services.evaluations.add({
+    id: evalId,
+    triggeredBy: 'alloc-stop',
+    jobId: record.jobId,
+    jobType: job?.record.spec.type ?? '',
+    priority: job?.record.spec.priority ?? 0,
+    jobModifyIndex: job?.modifyIndex ?? 0,
+    beganAfter,
+    index,
+  });
+  return { EvalID: evalId, Index: index };
+}
+
+async function restart(services: Services, call: Call): Promise<object> {
+  const { record } = findAlloc(services.store, call.param('id'));
+  const body = parseBody(RestartBody, call.body);
+  const task = body.TaskName ?? '';
+  if (task !== '' && body.AllTasks === true) {
+    throw new AgentError('bad_request', 'body: give TaskName or AllTasks, not both');
+  }
+  await services.operations.restartAlloc(record.id, { task: task === '' ? undefined : task });
+  return {};
+}
+
+async function signal(services: Services, call: Call): Promise<object> {
+  const { record } = findAlloc(services.store, call.param('id'));
+  const body = parseBody(SignalBody, call.body);
+  signalNumber(body.Signal);
+  const task = body.Task ?? '';
+  await services.operations.signalAlloc(record.id, {
+    task: task === '' ? undefined : task,
+    signal: body.Signal,
+  });
+  return {};
+}

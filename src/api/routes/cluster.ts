@@ -1,0 +1,168 @@
+/** Owns the routes that make one host look like a cluster of one: nodes, evaluations, agent, search. */
+import { z } from 'zod';
+import { pickByPrefix } from '../lookup.js';
+import {
+  agentSelfToWire,
+  healthToWire,
+  memberToWire,
+  nodeToStub,
+  nodeToWire,
+  DATACENTER,
+  REGION,
+} from '../node-view.js';
+import { parseBody } from '../query.js';
+import { WRITE, type Call, type Route } from '../route.js';
+import type { Services } from '../services.js';
+import type { AllocListStub, Evaluation, Node, SearchResponse } from '../wire.js';
+
+/** The address Nomad's tools show for the leader; nothing listens there. */
+const LEADER = '127.0.0.1:4647';
+/** As many as Nomad gives before it says `truncated`. */
+const MOST_MATCHES = 20;
+
+const SearchBody = z.looseObject({ Prefix: z.string().default(''), Context: z.string().default('all') });
+
+export function nodeRoutes({ store, operations, view }: Services): readonly Route[] {
+  const findNode = (call: Call): Node =>
+    pickByPrefix('node', call.param('id'), [nodeToWire(operations)], ({ ID }) => ID);
+  return [
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/nodes',
+      summary: 'Lists nodes: this host',
+      query: ['prefix'],
+      watch: () => 'node',
+      handle: ({ query }) =>
+        [nodeToStub(operations)].filter(({ ID }) => ID.startsWith(query.text('prefix') ?? '')),
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/node/:id',
+      summary: 'Reads a node',
+      watch: () => 'node',
+      handle: findNode,
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/node/:id/allocations',
+      summary: 'Lists the allocs on a node, in full',
+      watch: () => 'allocs',
+      handle: (call) => {
+        findNode(call);
+        return store.listAllocs().map((alloc) => view.alloc(alloc));
+      },
+    },
+  ];
+}
+
+export function evaluationRoutes({ view, evaluations }: Services): readonly Route[] {
+  const find = (call: Call): Evaluation =>
+    pickByPrefix('evaluation', call.param('id'), evaluations.list(), ({ ID }) => ID);
+  return [
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/evaluations',
+      summary: 'Lists the evaluations that this agent has made since it started, newest first',
+      query: ['prefix'],
+      handle: ({ query }) => evaluations.list().filter(({ ID }) => ID.startsWith(query.text('prefix') ?? '')),
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/evaluation/:id',
+      summary: 'Reads an evaluation',
+      handle: find,
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/evaluation/:id/allocations',
+      summary: 'Lists the allocs that an evaluation has touched',
+      handle: (call): readonly AllocListStub[] => {
+        const { JobID, CreateIndex } = find(call);
+        return view.allocStubs({ jobId: JobID }).filter(({ ModifyIndex }) => ModifyIndex >= CreateIndex);
+      },
+    },
+  ];
+}
+
+export function agentRoutes({ store, operations }: Services): readonly Route[] {
+  return [
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/agent/self',
+      summary: 'Says who this agent is',
+      handle: () => agentSelfToWire(operations),
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/agent/health',
+      summary: 'Says whether the agent is well: 200, or 500 while the disk refuses writes',
+      status: () => (store.trouble() === undefined ? 200 : 500),
+      handle: () => healthToWire(operations, store.trouble()),
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/agent/members',
+      summary: 'Lists the members of the cluster: this agent',
+      handle: () => ({
+        ServerName: operations.node().name,
+        ServerRegion: REGION,
+        ServerDC: DATACENTER,
+        Members: [memberToWire(operations.node())],
+      }),
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/status/leader',
+      summary: 'Says who leads',
+      handle: () => LEADER,
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/regions',
+      summary: 'Lists regions',
+      handle: () => [REGION],
+    },
+  ];
+}
+
+export function searchRoutes(services: Services): readonly Route[] {
+  return [
+    {
+      kind: 'json',
+      methods: WRITE,
+      path: '/v1/search',
+      summary: 'Finds jobs, allocs, nodes and evaluations whose id begins so',
+      handle: ({ body }) => search(services, parseBody(SearchBody, body)),
+    },
+  ];
+}
+
+function search(services: Services, asked: z.infer<typeof SearchBody>): SearchResponse {
+  const { store, operations, evaluations } = services;
+  const ids: Readonly<Record<string, () => readonly string[]>> = {
+    allocs: () => store.listAllocs().map(({ record }) => record.id),
+    evals: () => evaluations.list().map(({ ID }) => ID),
+    jobs: () => store.listJobs().map(({ record }) => record.id),
+    nodes: () => [operations.node().nodeId],
+  };
+  const matches: Record<string, readonly string[]> = {};
+  const truncations: Record<string, boolean> = {};
+  for (const [context, list] of Object.entries(ids)) {
+    if (asked.Context !== 'all' && asked.Context !== '' && asked.Context !== context) continue;
+    const found = list().filter((id) => id.startsWith(asked.Prefix));
+    if (found.length > 0) matches[context] = found.slice(0, MOST_MATCHES);
+    truncations[context] = found.length > MOST_MATCHES;
+  }
+  return { Matches: matches, Truncations: truncations };
+}

@@ -1,0 +1,71 @@
+/** Owns the routes that Nomad has no word for: the attempts of a task and the durable events. */
+import { AgentError } from '../../base/errors.js';
+import { findAlloc } from '../lookup.js';
+import type { WatchKey } from '../index-watch.js';
+import type { Call, Route } from '../route.js';
+import type { Services } from '../services.js';
+import { eventRowToWire, runToWire } from '../to-wire.js';
+import type { Run, TaskEventRow } from '../wire.js';
+
+const DEFAULT_EVENTS = 1000;
+/** As many as the store keeps for one task. */
+const MOST_EVENTS = 10_000;
+
+export function holdfastRoutes(services: Services): readonly Route[] {
+  const { store } = services;
+  return [
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/holdfast/allocation/:id/runs',
+      summary: 'Lists the attempts to run the tasks of an alloc, each with its true end',
+      query: ['task'],
+      watch: (call) => `alloc/${findAlloc(store, call.param('id')).record.id}`,
+      handle: (call) => listRuns(services, call),
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/holdfast/events',
+      summary: 'Lists task events from the durable history, oldest first',
+      query: ['job', 'alloc', 'task', 'since', 'limit'],
+      watch: (call) => eventsKey(services, call),
+      handle: (call) => listEvents(services, call),
+    },
+  ];
+}
+
+function listRuns({ store }: Services, call: Call): readonly Run[] {
+  const { record } = findAlloc(store, call.param('id'));
+  const only = call.query.text('task') ?? '';
+  const tasks = store.listTasks(record.id).filter(({ task }) => only === '' || task === only);
+  if (only !== '' && tasks.length === 0) {
+    throw new AgentError('not_found', `alloc ${record.id} has no task ${JSON.stringify(only)}`);
+  }
+  return tasks.flatMap(({ task }) => store.listRuns(record.id, task).map(runToWire));
+}
+
+function eventsKey({ store }: Services, { query }: Call): WatchKey {
+  const alloc = query.text('alloc') ?? '';
+  const job = query.text('job') ?? '';
+  if (alloc !== '') return `events/${findAlloc(store, alloc).record.id}`;
+  return job === '' ? 'events' : `events/${job}`;
+}
+
+function listEvents({ store }: Services, { query }: Call): readonly TaskEventRow[] {
+  const alloc = query.text('alloc') ?? '';
+  const job = query.text('job') ?? '';
+  const task = query.text('task') ?? '';
+  const sinceMs = query.timeMs('since');
+  const limit = Math.min(query.count('limit') ?? DEFAULT_EVENTS, MOST_EVENTS);
+  const jobs = new Map(store.listAllocs().map(({ record }) => [record.id, record.jobId]));
+  return store
+    .listTaskEvents({
+      ...(alloc === '' ? {} : { allocId: findAlloc(store, alloc).record.id }),
+      ...(job === '' ? {} : { jobId: job }),
+      ...(task === '' ? {} : { task }),
+      ...(sinceMs === undefined ? {} : { sinceMs }),
+      limit,
+    })
+    .map((row) => eventRowToWire(row, jobs.get(row.allocId) ?? ''));
+}

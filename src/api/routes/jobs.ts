@@ -1,0 +1,172 @@
+/** Owns the routes of jobs: registering, reading, stopping. */
+import { z } from 'zod';
+import { AgentError } from '../../base/errors.js';
+import type { Job as JobSpec } from '../../jobspec/types.js';
+import { readJob, validateJob } from '../job-body.js';
+import { findJob } from '../lookup.js';
+import type { JobChange } from '../operations.js';
+import { parseBody } from '../query.js';
+import { WRITE, type Call, type Route } from '../route.js';
+import type { Services } from '../services.js';
+import type { Evaluation, RegisterResponse } from '../wire.js';
+
+/** Tools send more than we look at (Submission, PolicyOverride …): the envelope is open, the job inside is not. */
+const RegisterBody = z.looseObject({
+  Job: z.unknown().optional(),
+  EnforceIndex: z.boolean().nullish(),
+  JobModifyIndex: z.int().nonnegative().nullish(),
+});
+
+const ValidateBody = z.looseObject({ Job: z.unknown().optional() });
+
+export function jobRoutes(services: Services): readonly Route[] {
+  const { store, view, evaluations } = services;
+  return [
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/jobs',
+      summary: 'Lists jobs',
+      query: ['prefix'],
+      watch: () => 'jobs',
+      handle: ({ query }) => view.jobs(query.text('prefix') ?? ''),
+    },
+    {
+      kind: 'json',
+      methods: WRITE,
+      path: '/v1/jobs',
+      summary: 'Registers a job: creates it, makes a new version, or does nothing when it is the same',
+      handle: (call) => register(services, call),
+    },
+    {
+      kind: 'json',
+      methods: WRITE,
+      path: '/v1/validate/job',
+      summary: 'Checks a job without registering it',
+      handle: ({ body }) => validateJob(parseBody(ValidateBody, body).Job),
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/job/:id',
+      summary: 'Reads a job',
+      watch: (call) => `job/${call.param('id')}`,
+      handle: (call) => view.job(findJob(store, call.param('id'))),
+    },
+    {
+      kind: 'json',
+      methods: ['DELETE'],
+      path: '/v1/job/:id',
+      summary: 'Stops a job, and with purge forgets it once its allocs have ended',
+      query: ['purge', 'no_shutdown_delay'],
+      handle: (call) => stop(services, call),
+    },
+    ...jobPartRoutes(services),
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/job/:id/evaluations',
+      summary: 'Lists the evaluations of a job that this agent has made since it started',
+      handle: (call) => evaluations.list().filter(({ JobID }) => JobID === call.param('id')),
+    },
+  ];
+}
+
+function jobPartRoutes({ store, view }: Services): readonly Route[] {
+  const watch = (call: Call): `job/${string}` => `job/${call.param('id')}`;
+  return [
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/job/:id/summary',
+      summary: 'Counts the allocs of a job by group and status',
+      watch,
+      handle: (call) => view.jobSummary(findJob(store, call.param('id'))),
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/job/:id/allocations',
+      summary: 'Lists the allocs of a job',
+      watch,
+      handle: (call) => view.allocStubs({ jobId: call.param('id') }),
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/job/:id/versions',
+      summary: 'Lists the versions of a job, newest first',
+      watch,
+      handle: (call) => view.jobVersions(findJob(store, call.param('id'))),
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/job/:id/deployment',
+      summary: 'Always null: there are no deployments on a single host',
+      handle: () => null,
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/job/:id/deployments',
+      summary: 'Always empty: there are no deployments on a single host',
+      handle: () => [],
+    },
+  ];
+}
+
+async function register(services: Services, { body }: Call): Promise<RegisterResponse> {
+  const request = parseBody(RegisterBody, body);
+  if (request.Job === undefined || request.Job === null) {
+    throw new AgentError('bad_request', 'body: Job is missing: send {"Job": {…}}');
+  }
+  const { job, warnings } = readJob(request.Job);
+  const beganAfter = services.store.index();
+  const change = await services.operations.registerJob(
+    job,
+    request.EnforceIndex === true ? { checkIndex: request.JobModifyIndex ?? 0 } : {},
+  );
+  const triggeredBy = 'job-register';
+  return { ...answerChange(services, { job, change, beganAfter, triggeredBy }), Warnings: warnings };
+}
+
+async function stop(services: Services, call: Call): Promise<RegisterResponse> {
+  const job = findJob(services.store, call.param('id')).record.spec;
+  const beganAfter = services.store.index();
+  const change = await services.operations.stopJob(job.id, {
+    purge: call.query.flag('purge'),
+    noShutdownDelay: call.query.flag('no_shutdown_delay'),
+  });
+  return answerChange(services, { job, change, beganAfter, triggeredBy: 'job-deregister' });
+}
+
+function answerChange(
+  services: Services,
+  made: {
+    readonly job: JobSpec;
+    readonly change: JobChange;
+    readonly beganAfter: number;
+    readonly triggeredBy: Evaluation['TriggeredBy'];
+  },
+): RegisterResponse {
+  const { job, change, beganAfter } = made;
+  services.evaluations.add({
+    id: change.evalId,
+    triggeredBy: made.triggeredBy,
+    jobId: change.jobId,
+    jobType: job.type,
+    priority: job.priority,
+    jobModifyIndex: change.jobModifyIndex,
+    beganAfter,
+    index: change.index,
+  });
+  return {
+    EvalID: change.evalId,
+    EvalCreateIndex: beganAfter + 1,
+    JobModifyIndex: change.jobModifyIndex,
+    Warnings: '',
+    Index: change.index,
+    Holdfast: { Version: change.version, Unchanged: change.unchanged },
+  };
+}

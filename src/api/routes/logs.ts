@@ -1,0 +1,134 @@
+/** Owns the route of task logs: Nomad's frames, or plain bytes. Which bytes there are is the business of src/logs. */
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { AgentError, errnoOf } from '../../base/errors.js';
+import { LOG_STREAMS, type LogOrigin, type LogStream } from '../../logs/files.js';
+import { readLog, type LogChunk } from '../../logs/follow.js';
+import type { AllocRecord, StateStore } from '../../state/store.js';
+import { withHeartbeat } from '../heartbeat.js';
+import { findAlloc } from '../lookup.js';
+import type { Query } from '../query.js';
+import type { Call, Route, StreamAnswer } from '../route.js';
+import type { Services } from '../services.js';
+import type { StreamFrame } from '../wire.js';
+
+/** As Nomad's agents do. */
+const HEARTBEAT_MS = 1_000;
+const HEARTBEAT = '{}';
+/** Where a task's files are, as Nomad's frames name them. */
+const FRAME_DIR = 'alloc/logs';
+
+export function logRoutes(services: Services): readonly Route[] {
+  return [
+    {
+      kind: 'stream',
+      methods: ['GET'],
+      path: '/v1/client/fs/logs/:id',
+      summary: 'Reads, and with follow goes on reading, what a task has written, across rotated files',
+      query: ['task', 'type', 'follow', 'origin', 'offset', 'lines', 'since', 'plain'],
+      open: (call) => openLogs(services, call),
+    },
+  ];
+}
+
+async function openLogs(services: Services, call: Call): Promise<StreamAnswer> {
+  const { store, clock, dataDir } = services;
+  const { query, signal } = call;
+  const { record } = findAlloc(store, call.param('id'));
+  const task = chooseTask(store, record, query.text('task') ?? '');
+  const stream = chooseStream(query.text('type') ?? '');
+  const from = chooseOrigin(query);
+  const follow = query.flag('follow');
+  const plain = query.flag('plain');
+  const logDir = join(dataDir, 'alloc', record.id, 'alloc', 'logs');
+  await mustExist(logDir, `alloc ${record.id} has no logs yet`);
+  const complete = followUntilTerminal(store, record.id, signal);
+  const chunks = readLog({ logDir, task, stream }, { from, follow, clock, signal, complete });
+  if (plain) return { contentType: 'text/plain; charset=utf-8', body: plainBytes(chunks) };
+  const frames = encodeFrames(chunks);
+  return {
+    contentType: 'application/json',
+    body: follow ? withHeartbeat(frames, { beat: HEARTBEAT, everyMs: HEARTBEAT_MS, clock }) : frames,
+  };
+}
+
+/** @throws AgentError bad_request, not_found */
+function chooseTask(store: StateStore, alloc: AllocRecord, asked: string): string {
+  const tasks = store.listTasks(alloc.id).map(({ task }) => task);
+  const [only] = tasks;
+  if (asked === '' && only !== undefined && tasks.length === 1) return only;
+  if (asked === '') {
+    throw new AgentError('bad_request', `query parameter task: choose one of ${tasks.join(', ')}`);
+  }
+  if (tasks.includes(asked)) return asked;
+  throw new AgentError(
+    'not_found',
+    `alloc ${alloc.id} has no task ${JSON.stringify(asked)}: ${tasks.join(', ')}`,
+  );
+}
+
+function chooseStream(asked: string): LogStream {
+  const stream = LOG_STREAMS.find((name) => name === (asked === '' ? 'stdout' : asked));
+  if (stream !== undefined) return stream;
+  throw new AgentError('bad_request', `query parameter type: ${LOG_STREAMS.join(' or ')}`);
+}
+
+/** Nomad's origin and offset; `lines` and `since` are ours. */
+function chooseOrigin(query: Query): LogOrigin {
+  const lines = query.count('lines');
+  if (lines !== undefined) return { kind: 'lines', count: lines };
+  const atMs = query.timeMs('since');
+  if (atMs !== undefined) return { kind: 'since', atMs };
+  const origin = query.text('origin') ?? '';
+  if (origin !== '' && origin !== 'start' && origin !== 'end') {
+    throw new AgentError('bad_request', 'query parameter origin: start or end');
+  }
+  return { kind: origin === 'end' ? 'end' : 'start', offsetBytes: query.count('offset') ?? 0 };
+}
+
+async function mustExist(path: string, otherwise: string): Promise<void> {
+  try {
+    await stat(path);
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') throw new AgentError('not_found', otherwise, { cause: error });
+    throw error;
+  }
+}
+
+/** Aborts once the alloc has ended for good and nothing more will be written. */
+function followUntilTerminal(store: StateStore, allocId: string, signal: AbortSignal): AbortSignal {
+  const ended = new AbortController();
+  const look = (): void => {
+    const status = store.getAlloc(allocId)?.record.clientStatus;
+    if (status !== 'pending' && status !== 'running' && status !== 'unknown') ended.abort();
+  };
+  const subscription = store.onCommitted((rows) => {
+    if (rows.some(({ payload, key }) => payload.topic === 'Allocation' && key === allocId)) look();
+  });
+  const stop = (): void => {
+    subscription[Symbol.dispose]();
+  };
+  signal.addEventListener('abort', stop, { once: true });
+  ended.signal.addEventListener('abort', stop, { once: true });
+  look();
+  return ended.signal;
+}
+
+async function* plainBytes(chunks: AsyncGenerator<LogChunk, void, void>): AsyncGenerator<Buffer, void, void> {
+  for await (const { data } of chunks) yield data;
+}
+
+/** JSON objects back to back. Offset is the place after the data, as in Nomad's frames. */
+async function* encodeFrames(
+  chunks: AsyncGenerator<LogChunk, void, void>,
+): AsyncGenerator<string, void, void> {
+  for await (const { file, offset, data, filesLost } of chunks) {
+    const frame: StreamFrame = {
+      Offset: offset + data.length,
+      Data: data.toString('base64'),
+      File: `${FRAME_DIR}/${file}`,
+      ...(filesLost === 0 ? {} : { FileEvent: `${filesLost} files lost` }),
+    };
+    yield JSON.stringify(frame);
+  }
+}

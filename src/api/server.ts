@@ -1,0 +1,118 @@
+/**
+ * Owns the API server: the route table, its listeners (a unix socket always, TCP when asked) and their end. Holds no
+ * state of tasks: reads go to the store, changes to AgentOperations.
+ */
+import { Scope } from '../base/scope.js';
+import type { Clock } from '../base/clock.js';
+import type { Logger } from '../base/log.js';
+import type { StateStore } from '../state/store.js';
+import { Feed, type FeedLimits } from './feed.js';
+import { FeedSockets } from './feed-socket.js';
+import { EvaluationLog } from './evaluations.js';
+import { tcpGuard, type TcpGuard } from './guard.js';
+import { createHttpApp } from './http.js';
+import { IndexWatch } from './index-watch.js';
+import { describeRoutes } from './openapi.js';
+import type { AgentOperations } from './operations.js';
+import type { Route } from './route.js';
+import { allocationRoutes } from './routes/allocations.js';
+import { agentRoutes, evaluationRoutes, nodeRoutes, searchRoutes } from './routes/cluster.js';
+import { feedRoutes } from './routes/feed.js';
+import { holdfastRoutes } from './routes/holdfast.js';
+import { jobRoutes } from './routes/jobs.js';
+import { logRoutes } from './routes/logs.js';
+import type { Services } from './services.js';
+import { claimSocketPath } from './unix-socket.js';
+import { View } from './view.js';
+
+export interface ApiDeps {
+  readonly store: StateStore;
+  readonly operations: AgentOperations;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly dataDir: string;
+  readonly feedLimits?: Partial<FeedLimits>;
+}
+
+export interface ListenOptions {
+  /** Path of the unix socket. */
+  readonly socketPath: string;
+  /** Also listen there. Without a token only on loopback. */
+  readonly tcp?: { readonly host: string; readonly port: number; readonly token: string | undefined };
+}
+
+export interface ApiServer {
+  /** `http://127.0.0.1:4646` when it listens on TCP. */
+  readonly tcpUrl: string | undefined;
+  /** Ends blocking queries, streams and feeds (1012), then the listeners. Twice is allowed. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts serving. The caller closes what it gets.
+ * @throws AgentError already_running, bad_request (socket path), not_permitted (open TCP without a token)
+ */
+export async function createApiServer(deps: ApiDeps, listen: ListenOptions): Promise<ApiServer> {
+  const guard = listen.tcp === undefined ? undefined : tcpGuard(listen.tcp.host, listen.tcp.token);
+  const scope = new Scope();
+  try {
+    const socket = await claimSocketPath(listen.socketPath);
+    scope.add('socket path', () => {
+      socket.release();
+    });
+    const { store, clock, logger } = deps;
+    const watch = scope.own('index watch', new IndexWatch(store, clock));
+    const view = new View(store, deps.operations);
+    const limits = deps.feedLimits;
+    const feed = scope.own(
+      'feed',
+      new Feed({ store, clock, view, ...(limits === undefined ? {} : { limits }) }),
+    );
+    const leaving = new AbortController();
+    const sockets = new FeedSockets({ feed, clock, logger, leaving: leaving.signal });
+    const routes = buildRoutes({ ...deps, view, evaluations: new EvaluationLog(clock) }, feed);
+    const start = async (at: { path: string } | { host: string; port: number }, by: TcpGuard | undefined) => {
+      const app = createHttpApp({ store, watch, logger, routes, leaving: leaving.signal }, by);
+      sockets.attach(app.server, by);
+      scope.add('listener', () => app.close());
+      return await app.listen(at);
+    };
+    await start({ path: socket.bindPath }, undefined);
+    socket.publish();
+    const tcpUrl =
+      listen.tcp === undefined
+        ? undefined
+        : await start({ host: listen.tcp.host, port: listen.tcp.port }, guard);
+    scope.add('callers', async () => {
+      leaving.abort();
+      await sockets.drained();
+    });
+    return { tcpUrl, close: () => scope.close() };
+  } catch (error) {
+    await scope.close();
+    throw error;
+  }
+}
+
+/** Every route there is. */
+function buildRoutes(services: Services, feed: Feed): readonly Route[] {
+  const routes: Route[] = [
+    ...jobRoutes(services),
+    ...allocationRoutes(services),
+    ...evaluationRoutes(services),
+    ...nodeRoutes(services),
+    ...agentRoutes(services),
+    ...searchRoutes(services),
+    ...holdfastRoutes(services),
+    ...logRoutes(services),
+    ...feedRoutes(feed),
+  ];
+  routes.push({
+    kind: 'json',
+    methods: ['GET'],
+    path: '/v1/openapi.json',
+    summary: 'Lists every route',
+    handle: () => describeRoutes(routes, services.operations.node().version),
+  });
+  return routes;
+}

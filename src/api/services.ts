@@ -1,0 +1,17 @@
+/** Owns what the routes are given to work with. */
+import type { Clock } from '../base/clock.js';
+import type { Logger } from '../base/log.js';
+import type { StateStore } from '../state/store.js';
+import type { EvaluationLog } from './evaluations.js';
+import type { AgentOperations } from './operations.js';
+import type { View } from './view.js';
+
+export interface Services {
+  readonly store: StateStore;
+  readonly operations: AgentOperations;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly dataDir: string;
+  readonly view: View;
+  readonly evaluations: EvaluationLog;
+}

@@ -1,0 +1,105 @@
+/** Owns answers that are put together from several records: the store in, wire shapes out. Reads only. */
+import type { AllocRecord, Indexed, JobRecord, StateStore, TaskRecord } from '../state/store.js';
+import type { AgentOperations } from './operations.js';
+import {
+  allocToStub,
+  allocToWire,
+  feedAllocToWire,
+  feedJobToWire,
+  jobSummaryToWire,
+  jobToStub,
+  jobToWire,
+  type WireContext,
+} from './to-wire.js';
+import { nodeToWire } from './node-view.js';
+import type {
+  Allocation,
+  AllocListStub,
+  FeedSnapshot,
+  Job,
+  JobListStub,
+  JobSummary,
+  JobVersions,
+} from './wire.js';
+
+export class View {
+  readonly #store: StateStore;
+  readonly #operations: AgentOperations;
+
+  constructor(store: StateStore, operations: AgentOperations) {
+    this.#store = store;
+    this.#operations = operations;
+  }
+
+  context(): WireContext {
+    const { nodeId, name } = this.#operations.node();
+    return {
+      nodeId,
+      nodeName: name,
+      pidOf: (runId) => this.#store.getRun(runId)?.handle?.workload?.pid,
+    };
+  }
+
+  jobs(prefix: string): readonly JobListStub[] {
+    const allocs = new Map<string, Indexed<AllocRecord>[]>();
+    for (const alloc of this.#store.listAllocs()) {
+      const ofJob = allocs.get(alloc.record.jobId);
+      if (ofJob === undefined) allocs.set(alloc.record.jobId, [alloc]);
+      else ofJob.push(alloc);
+    }
+    return this.#store
+      .listJobs()
+      .filter(({ record }) => record.id.startsWith(prefix))
+      .map((job) => jobToStub(job, allocs.get(job.record.id) ?? []));
+  }
+
+  job(job: Indexed<JobRecord>): Job {
+    return jobToWire(job, this.#store.listAllocs({ jobId: job.record.id }));
+  }
+
+  jobSummary(job: Indexed<JobRecord>): JobSummary {
+    return jobSummaryToWire(job, this.#store.listAllocs({ jobId: job.record.id }));
+  }
+
+  jobVersions(job: Indexed<JobRecord>): JobVersions {
+    const allocs = this.#store.listAllocs({ jobId: job.record.id });
+    const versions = this.#store.listJobVersions(job.record.id);
+    return { Versions: versions.map((version) => jobToWire(version, allocs)), Diffs: null };
+  }
+
+  allocStubs(filter: { readonly jobId?: string; readonly prefix?: string }): readonly AllocListStub[] {
+    const context = this.context();
+    const { prefix = '' } = filter;
+    return this.#store
+      .listAllocs(filter.jobId === undefined ? undefined : { jobId: filter.jobId })
+      .filter(({ record }) => record.id.startsWith(prefix))
+      .map((alloc) => allocToStub(alloc, this.#tasks(alloc), this.#jobOf(alloc.record)?.record, context));
+  }
+
+  alloc(alloc: Indexed<AllocRecord>): Allocation {
+    const job = this.#jobOf(alloc.record);
+    const wire = job === undefined ? undefined : { record: job.record, wire: this.job(job) };
+    return allocToWire(alloc, this.#tasks(alloc), wire, this.context());
+  }
+
+  /** Everything, in the feed's shapes, as it stands at the store's index. */
+  snapshot(): FeedSnapshot {
+    const context = this.context();
+    return {
+      Node: nodeToWire(this.#operations),
+      Jobs: this.#store.listJobs().map(({ record, modifyIndex }) => feedJobToWire(record, modifyIndex)),
+      Allocations: this.#store
+        .listAllocs()
+        .map((alloc) => feedAllocToWire(alloc.record, this.#tasks(alloc), alloc.modifyIndex, context)),
+    };
+  }
+
+  /** The job in the version that the alloc runs. */
+  #jobOf(alloc: AllocRecord): Indexed<JobRecord> | undefined {
+    return this.#store.getJobVersion(alloc.jobId, alloc.jobVersion);
+  }
+
+  #tasks(alloc: Indexed<AllocRecord>): readonly TaskRecord[] {
+    return this.#store.listTasks(alloc.record.id);
+  }
+}

@@ -1,0 +1,126 @@
+/** A real API server on a socket of its own over a memory store, and a client that speaks to it as tools do. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { WebSocket } from 'ws';
+import type { FeedLimits } from '../../src/api/feed.js';
+import { createApiServer, type ApiServer } from '../../src/api/server.js';
+import { systemClock, type Clock } from '../../src/base/clock.js';
+import { silentLogger } from '../../src/base/log.js';
+import { openMemoryStore } from '../../src/state/memory-store.js';
+import type { StoreLimits } from '../../src/state/limits.js';
+import type { StateStore } from '../../src/state/store.js';
+import { FakeOperations } from './fake-operations.js';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+  /** The body as JSON. Throws when it is none. */
+  json(): unknown;
+}
+
+export interface Ask {
+  readonly method?: string;
+  /** Sent as JSON, or as it is when it is text. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Instead of the unix socket. */
+  readonly port?: number;
+}
+
+export interface ApiUnderTest extends AsyncDisposable {
+  readonly store: StateStore;
+  readonly operations: FakeOperations;
+  readonly server: ApiServer;
+  readonly dataDir: string;
+  readonly socketPath: string;
+  ask(path: string, ask?: Ask): Promise<Answer>;
+  feed(query: string): FeedClient;
+}
+
+export interface ApiOptions {
+  readonly clock?: Clock;
+  readonly storeLimits?: Partial<StoreLimits>;
+  readonly feedLimits?: Partial<FeedLimits>;
+  readonly tcp?: { readonly host: string; readonly port: number; readonly token: string | undefined };
+}
+
+/** Starts one; disposing it closes the server and the store and removes the directory. */
+export async function startApi(options: ApiOptions = {}): Promise<ApiUnderTest> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'hf-api-'));
+  const socketPath = join(dataDir, 'api.sock');
+  const clock = options.clock ?? systemClock;
+  const store = openMemoryStore({ clock, ...(options.storeLimits ? { limits: options.storeLimits } : {}) });
+  const operations = new FakeOperations(store, clock);
+  const feedLimits = options.feedLimits ?? {};
+  const server = await createApiServer(
+    { store, operations, clock, logger: silentLogger, dataDir, feedLimits },
+    { socketPath, ...(options.tcp ? { tcp: options.tcp } : {}) },
+  );
+  return {
+    store,
+    operations,
+    server,
+    dataDir,
+    socketPath,
+    ask: (path, ask = {}) => send(ask.port === undefined ? { socketPath } : { port: ask.port }, path, ask),
+    feed: (query) => new FeedClient(`ws+unix:${socketPath}:/v1/feed${query}`),
+    [Symbol.asyncDispose]: async () => {
+      await server.close();
+      await store.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+function send(to: { socketPath: string } | { port: number }, path: string, ask: Ask): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const { method = 'GET', headers = {}, body } = ask;
+    const call = request({ ...to, host: '127.0.0.1', path, method, headers, agent: false }, (reply) => {
+      const parts: Buffer[] = [];
+      reply.on('data', (part: Buffer) => parts.push(part));
+      reply.once('error', reject);
+      reply.once('end', () => {
+        const text = Buffer.concat(parts).toString();
+        const json = (): unknown => JSON.parse(text);
+        resolve({ status: reply.statusCode ?? 0, headers: reply.headers, text, json });
+      });
+    });
+    call.once('error', reject);
+    if (body === undefined) call.end();
+    else call.end(typeof body === 'string' ? body : JSON.stringify(body));
+  });
+}
+
+/** A reader of the websocket feed that keeps what it got. */
+export class FeedClient {
+  readonly socket: WebSocket;
+  readonly messages: Record<string, unknown>[] = [];
+  /** Set once the socket is closed. */
+  closed: { readonly code: number; readonly reason: string } | undefined;
+
+  constructor(url: string, options: { readonly headers?: Record<string, string> } = {}) {
+    this.socket = new WebSocket(url, options);
+    this.socket.on('message', (data: Buffer) => {
+      const message: unknown = JSON.parse(data.toString('utf8'));
+      this.messages.push({ ...(message as Record<string, unknown>) });
+    });
+    this.socket.on('error', () => undefined);
+    this.socket.on('close', (code, reason) => {
+      this.closed = { code, reason: reason.toString() };
+    });
+  }
+
+  /** Messages that are no heartbeats. */
+  said(): readonly Record<string, unknown>[] {
+    return this.messages.filter((message) => 'Index' in message);
+  }
+
+  /** Index of the newest message; 0 before the first. */
+  index(): number {
+    const index = this.said().at(-1)?.['Index'];
+    return typeof index === 'number' ? index : 0;
+  }
+}

@@ -1,0 +1,566 @@
+/** The API over a real unix socket: routes, errors, prefixes, blocking queries, as Nomad's tools use them. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { claimSocketPath } from '../../src/api/unix-socket.js';
+import { startApi, type ApiUnderTest } from '../helpers/api-client.js';
+import { until } from '../helpers/until.js';
+
+type Json = Record<string, unknown>;
+
+const JOB = {
+  ID: 'web',
+  Name: 'web',
+  Type: 'service',
+  TaskGroups: [
+    {
+      Name: 'front',
+      Count: 2,
+      Tasks: [{ Name: 'server', Driver: 'raw_exec', Config: { command: '/bin/true' } }],
+    },
+  ],
+};
+
+const asObject = (value: unknown): Json => {
+  assert.ok(typeof value === 'object' && value !== null && !Array.isArray(value), JSON.stringify(value));
+  return { ...value };
+};
+const asList = (value: unknown): readonly Json[] => {
+  assert.ok(Array.isArray(value), JSON.stringify(value));
+  return value.map(asObject);
+};
+
+/** Walks `a.b.c`; every step and the value at the end must be there and not null. */
+function mustHave(value: unknown, paths: string): void {
+  for (const path of paths.trim().split(/\s+/)) {
+    let here: unknown = value;
+    for (const step of path.split('.')) {
+      here = asObject(here)[step];
+      assert.ok(here !== undefined && here !== null, `${path} is missing in ${JSON.stringify(value)}`);
+    }
+  }
+}
+
+describe('api', () => {
+  let api: ApiUnderTest;
+  let allocId: string;
+  let evalId: string;
+
+  before(async () => {
+    api = await startApi();
+    const reply = await api.ask('/v1/jobs', { method: 'PUT', body: { Job: JOB } });
+    assert.equal(reply.status, 200, reply.text);
+    evalId = String(asObject(reply.json())['EvalID']);
+    allocId = String(asList((await api.ask('/v1/allocations')).json())[0]?.['ID']);
+    await api.operations.startTask(allocId, 'server');
+  });
+  after(async () => {
+    await api[Symbol.asyncDispose]();
+  });
+
+  const get = async (path: string): Promise<unknown> => {
+    const reply = await api.ask(path);
+    assert.equal(reply.status, 200, `${path}: ${reply.text}`);
+    assert.match(String(reply.headers['content-type']), /^application\/json/);
+    return reply.json();
+  };
+
+  describe('fields that Nomad’s CLI reads without a look', () => {
+    it('of a registration', async () => {
+      const reply = asObject((await api.ask('/v1/jobs', { method: 'PUT', body: { Job: JOB } })).json());
+      mustHave(reply, 'EvalID EvalCreateIndex JobModifyIndex Warnings Index Holdfast.Version');
+      assert.deepEqual(reply['Holdfast'], { Version: 0, Unchanged: true });
+    });
+
+    it('of jobs', async () => {
+      const [stub] = asList(await get('/v1/jobs?prefix=we'));
+      mustHave(
+        stub,
+        'ID Name Namespace Type Priority Periodic ParameterizedJob Stop Status SubmitTime ParentID Datacenters CreateIndex ModifyIndex JobModifyIndex JobSummary.JobID JobSummary.Namespace JobSummary.Summary.front JobSummary.Children',
+      );
+      assert.equal(stub?.['Status'], 'running');
+      assert.deepEqual(await get('/v1/jobs?prefix=x'), []);
+      const job = asObject(await get('/v1/job/web'));
+      mustHave(job, 'ID Name Type Priority Namespace Status SubmitTime Version Stop TaskGroups');
+      for (const group of asList(job['TaskGroups'])) mustHave(group, 'Name Count Tasks');
+      mustHave(
+        await get('/v1/job/web/summary'),
+        'JobID Namespace Children Summary.front.Queued Summary.front.Complete Summary.front.Failed Summary.front.Running Summary.front.Starting Summary.front.Lost Summary.front.Unknown',
+      );
+      assert.equal(await get('/v1/job/web/deployment'), null);
+      assert.deepEqual(await get('/v1/job/web/deployments'), []);
+      mustHave(asObject(await get('/v1/job/web/versions')), 'Versions');
+    });
+
+    it('of allocs', async () => {
+      const STUB =
+        'ID Namespace JobID NodeID TaskGroup JobVersion DesiredStatus DesiredDescription ClientStatus ClientDescription CreateTime ModifyTime CreateIndex ModifyIndex NodeName TaskStates';
+      for (const path of ['/v1/allocations', '/v1/job/web/allocations?all=false']) {
+        const stubs = asList(await get(path));
+        assert.equal(stubs.length, 2);
+        for (const stub of stubs) mustHave(stub, STUB);
+      }
+      const alloc = asObject(await get(`/v1/allocation/${allocId}`));
+      mustHave(
+        alloc,
+        `${STUB} Job.Version Job.TaskGroups Resources.CPU Resources.MemoryMB Resources.DiskMB Metrics`,
+      );
+      mustHave(alloc['TaskResources'], 'server.CPU server.MemoryMB');
+      const state = asObject(asObject(alloc['TaskStates'])['server']);
+      mustHave(state, 'State Failed Restarts LastRestart StartedAt FinishedAt Events');
+      mustHave(state, 'Holdfast.Phase Holdfast.RunID Holdfast.Pid Holdfast.Attempts');
+      for (const event of asList(state['Events'])) mustHave(event, 'Type Time DisplayMessage Details');
+      const group = asList(asObject(alloc['Job'])['TaskGroups'])[0];
+      assert.equal(group?.['Name'], alloc['TaskGroup']);
+    });
+
+    it('of usage', async () => {
+      const stats = await get(`/v1/client/allocation/${allocId}/stats`);
+      mustHave(stats, 'ResourceUsage.CpuStats.TotalTicks ResourceUsage.MemoryStats.Usage Timestamp');
+      mustHave(
+        stats,
+        'Tasks.server.ResourceUsage.CpuStats.Percent Tasks.server.ResourceUsage.MemoryStats.RSS Tasks.server.Timestamp',
+      );
+      assert.equal(asObject(asObject(asObject(stats)['ResourceUsage'])['CpuStats'])['TotalTicks'], 250);
+    });
+
+    it('of evaluations', async () => {
+      const evaluation = asObject(await get(`/v1/evaluation/${evalId}?related=true`));
+      mustHave(
+        evaluation,
+        'ID Status StatusDescription JobID NodeID DeploymentID Wait NextEval BlockedEval CreateIndex',
+      );
+      assert.equal(evaluation['Status'], 'complete');
+      assert.equal(evaluation['DeploymentID'], '');
+      const allocs = asList(await get(`/v1/evaluation/${evalId}/allocations`));
+      assert.equal(allocs.length, 2);
+      for (const alloc of allocs)
+        assert.ok(Number(alloc['CreateIndex']) >= Number(evaluation['CreateIndex']));
+      assert.ok(asList(await get('/v1/job/web/evaluations')).some(({ ID }) => ID === evalId));
+    });
+
+    it('of nodes', async () => {
+      const [stub] = asList(await get('/v1/nodes?resources=true'));
+      mustHave(
+        stub,
+        'ID Name Address Datacenter NodePool NodeClass Version Drain SchedulingEligibility Status Drivers.raw_exec.Healthy',
+      );
+      const id = String(stub?.['ID']);
+      const node = asObject(await get(`/v1/node/${id}`));
+      mustHave(node, 'NodeResources.Cpu NodeResources.Memory ReservedResources.Cpu ReservedResources.Memory');
+      assert.equal(node['HTTPAddr'], '');
+      for (const alloc of asList(await get(`/v1/node/${id.slice(0, 8)}/allocations`))) {
+        mustHave(alloc, 'Job Resources.CPU Resources.MemoryMB Resources.DiskMB');
+      }
+    });
+
+    it('of the agent', async () => {
+      const self = await get('/v1/agent/self');
+      mustHave(self, 'config.Version.Version member.Name member.Tags stats.client.node_id');
+      mustHave(await get('/v1/agent/members'), 'ServerName ServerRegion ServerDC Members');
+      assert.deepEqual(await get('/v1/agent/health'), {
+        client: { ok: true, message: 'ok' },
+        server: { ok: true, message: 'ok' },
+      });
+      assert.equal(await get('/v1/status/leader'), '127.0.0.1:4647');
+      assert.deepEqual(await get('/v1/regions'), ['global']);
+    });
+
+    it('of a search', async () => {
+      const found = asObject(
+        (await api.ask('/v1/search', { method: 'PUT', body: { Prefix: 'we', Context: 'all' } })).json(),
+      );
+      assert.deepEqual(found['Matches'], { jobs: ['web'] });
+      mustHave(found, 'Truncations');
+      assert.equal(asObject(found['Truncations'])['allocs'], false);
+    });
+  });
+
+  it('answers every route of openapi.json, and no answer is empty', async () => {
+    const { paths } = asObject(await get('/v1/openapi.json'));
+    const skipped = new Set(['/v1/event/stream', '/v1/feed']);
+    for (const [path, operations] of Object.entries(asObject(paths))) {
+      if (!('get' in asObject(operations)) || skipped.has(path)) continue;
+      const id = path.includes('/job/') ? 'web' : path.includes('evaluation') ? evalId : allocId;
+      const url = path.replace('{id}', path.includes('/node/') ? '0de00000' : id);
+      const reply = await api.ask(url);
+      const expected = path.includes('/fs/logs/') ? 404 : 200;
+      assert.equal(reply.status, expected, `${url}: ${reply.text}`);
+      assert.notEqual(reply.text, '', url);
+    }
+  });
+
+  it('tells attempts and events as they were', async () => {
+    await using own = await startApi();
+    await own.ask('/v1/jobs', { method: 'POST', body: { Job: JOB } });
+    const id = String(asList((await own.ask('/v1/allocations')).json())[0]?.['ID']);
+    await own.operations.startTask(id, 'server');
+    await own.operations.endTask(id, 'server', {
+      kind: 'signaled',
+      signal: 9,
+      coreDumped: false,
+      oomKilled: true,
+    });
+    await own.operations.startTask(id, 'server');
+    await own.operations.endTask(id, 'server', {
+      kind: 'unknown',
+      reason: 'host_rebooted',
+      detail: 'host rebooted',
+    });
+    const runs = asList((await own.ask(`/v1/holdfast/allocation/${id}/runs?task=server`)).json());
+    assert.deepEqual(
+      runs.map(({ Attempt, Outcome }) => [Attempt, Outcome]),
+      [
+        [1, 'ended'],
+        [2, 'ended'],
+      ],
+    );
+    assert.deepEqual(runs[0]?.['Exit'], {
+      Kind: 'signaled',
+      Code: null,
+      Signal: 9,
+      SignalName: 'SIGKILL',
+      OOMKilled: true,
+      CoreDumped: false,
+      Reason: '',
+      Text: 'killed by SIGKILL (OOM killed)',
+    });
+    assert.deepEqual(
+      [
+        asObject(runs[1]?.['Exit'])['Kind'],
+        asObject(runs[1]?.['Exit'])['Code'],
+        asObject(runs[1]?.['Exit'])['Reason'],
+      ],
+      ['unknown', null, 'host_rebooted'],
+    );
+    const events = asList((await own.ask(`/v1/holdfast/events?alloc=${id.slice(0, 8)}`)).json());
+    assert.deepEqual(
+      events.map(({ Type, ExitCode, Signal }) => [Type, ExitCode, Signal]),
+      [
+        ['Started', 0, 0],
+        ['Terminated', 137, 9],
+        ['Started', 0, 0],
+        ['Terminated', -1, 0],
+      ],
+    );
+    assert.equal(asList((await own.ask('/v1/holdfast/events?job=web&limit=2')).json()).length, 2);
+    assert.equal((await own.ask('/v1/holdfast/events?since=yesterday')).status, 400);
+    assert.equal((await own.ask(`/v1/holdfast/allocation/${id}/runs?task=nobody`)).status, 404);
+  });
+
+  describe('errors', () => {
+    const expectError = async (
+      path: string,
+      expected: { status: number; code: string; says: RegExp },
+      ask: { method?: string; body?: unknown } = {},
+    ): Promise<void> => {
+      const text = await api.ask(path, ask);
+      assert.equal(text.status, expected.status, `${path}: ${text.text}`);
+      assert.match(text.text, expected.says);
+      assert.match(String(text.headers['content-type']), /^text\/plain/);
+      const json = await api.ask(path, { ...ask, headers: { accept: 'application/json' } });
+      assert.equal(json.status, expected.status);
+      assert.deepEqual(json.json(), { Code: expected.code, Message: text.text });
+    };
+
+    it('names what is not there', async () => {
+      await expectError('/v1/job/nobody', { status: 404, code: 'not_found', says: /job "nobody" not found/ });
+      await expectError('/v1/allocation/00000000', {
+        status: 404,
+        code: 'not_found',
+        says: /alloc "00000000"/,
+      });
+      await expectError('/v1/allocation/no-id', { status: 404, code: 'not_found', says: /not found/ });
+      await expectError('/v1/nothing', { status: 404, code: 'not_found', says: /no such path/ });
+      await expectError(`/v1/evaluation/${allocId}`, { status: 404, code: 'not_found', says: /evaluation/ });
+    });
+
+    it('refuses bad bodies and keeps serving', async () => {
+      const put = (body: unknown) => ({ method: 'PUT', body });
+      const bad = (says: RegExp) => ({ status: 400, code: 'bad_request', says });
+      await expectError('/v1/jobs', bad(/not JSON/), put('{"Job":'));
+      await expectError('/v1/jobs', bad(/Job is missing/), put({}));
+      await expectError('/v1/jobs', bad(/Job is missing/), put(undefined));
+      await expectError('/v1/jobs', bad(/body: /), put([1]));
+      await expectError('/v1/jobs', bad(/EnforceIndex/), put({ Job: JOB, EnforceIndex: 'yes' }));
+      await expectError(
+        '/v1/jobs',
+        { status: 400, code: 'job_invalid', says: /ID/ },
+        put({ Job: { Name: 'x' } }),
+      );
+      const signal = `/v1/client/allocation/${allocId}/signal`;
+      await expectError(signal, bad(/Signal/), put({}));
+      await expectError(
+        signal,
+        { status: 400, code: 'signal_unknown', says: /SIGFOO/ },
+        put({ Signal: 'SIGFOO' }),
+      );
+      await expectError(
+        `/v1/client/allocation/${allocId}/restart`,
+        bad(/not both/),
+        put({ TaskName: 'server', AllTasks: true }),
+      );
+      const huge = await api.ask('/v1/jobs', put(' '.repeat(3 * 2 ** 20)));
+      assert.equal(huge.status, 413);
+      assert.equal((await api.ask('/v1/regions')).status, 200);
+    });
+
+    it('says which methods a path has', async () => {
+      const reply = await api.ask('/v1/job/web', { method: 'PUT', body: {} });
+      assert.equal(reply.status, 405);
+      assert.equal(reply.headers['allow'], 'GET, DELETE');
+      assert.equal((await api.ask('/v1/feed')).status, 426);
+    });
+
+    it('survives what is no HTTP at all', async () => {
+      const socket = connect(api.socketPath);
+      socket.on('error', () => undefined);
+      socket.end('\u0000\u0001 rubbish\r\n\r\n');
+      socket.resume();
+      await once(socket, 'close');
+      assert.equal((await api.ask('/v1/regions')).status, 200);
+    });
+
+    it('tells bad query parameters by name', async () => {
+      const bad = (says: RegExp) => ({ status: 400, code: 'bad_request', says });
+      await expectError('/v1/jobs?index=x', bad(/index/));
+      await expectError('/v1/jobs?index=1&wait=5', bad(/wait.*unit/));
+      await expectError('/v1/event/stream?topic=Weather', bad(/Weather/));
+      await expectError('/v1/event/stream?index=999999', bad(/ahead/));
+      await expectError('/v1/job/web?purge=perhaps', bad(/purge/), { method: 'DELETE' });
+    });
+  });
+
+  it('finds allocs by unique prefix', async () => {
+    await using own = await startApi();
+    await own.ask('/v1/jobs', { method: 'PUT', body: { Job: JOB } });
+    const [first] = own.store.listAllocs();
+    assert.ok(first !== undefined);
+    const twin = { ...first.record, id: `${first.record.id.slice(0, 20)}-twin` };
+    await own.store.commit([{ kind: 'put_alloc', alloc: twin }]);
+    const prefix = first.record.id.slice(0, 8);
+    const both = await own.ask(`/v1/allocation/${prefix}`, { headers: { accept: 'application/json' } });
+    assert.equal(both.status, 400);
+    assert.equal(asObject(both.json())['Code'], 'ambiguous');
+    assert.ok(both.text.includes(first.record.id) && both.text.includes(twin.id), both.text);
+    assert.equal((await own.ask(`/v1/allocation/${first.record.id.slice(0, 23)}`)).status, 200);
+    assert.equal((await own.ask(`/v1/allocation/${prefix.slice(0, 3)}`)).status, 400);
+    assert.equal(
+      asList((await own.ask(`/v1/allocations?prefix=${prefix.slice(0, 1)}`)).json()).length >= 2,
+      true,
+    );
+  });
+
+  it('checks the index when asked', async () => {
+    await using own = await startApi();
+    const put = async (fields: Json): Promise<number> =>
+      (await own.ask('/v1/jobs', { method: 'PUT', body: { Job: JOB, ...fields } })).status;
+    assert.equal(await put({ EnforceIndex: true, JobModifyIndex: 5 }), 409);
+    assert.equal(await put({ EnforceIndex: true, JobModifyIndex: 0 }), 200);
+    assert.equal(await put({ EnforceIndex: true, JobModifyIndex: 0 }), 409);
+    assert.equal(await put({ EnforceIndex: false, JobModifyIndex: 0 }), 200);
+    const index = own.store.getJob('web')?.modifyIndex;
+    assert.equal(await put({ EnforceIndex: true, JobModifyIndex: index }), 200);
+  });
+
+  it('validates without registering', async () => {
+    const good = asObject(
+      (await api.ask('/v1/validate/job', { method: 'PUT', body: { Job: { ...JOB, ID: 'other' } } })).json(),
+    );
+    assert.deepEqual(good, { DriverConfigValidated: true, ValidationErrors: [], Error: '', Warnings: '' });
+    const bad = asObject(
+      (await api.ask('/v1/validate/job', { method: 'PUT', body: { Job: { Name: 1 } } })).json(),
+    );
+    assert.ok(Array.isArray(bad['ValidationErrors']) && bad['ValidationErrors'].length > 0);
+    assert.equal((await api.ask('/v1/job/other')).status, 404);
+  });
+
+  it('stops, restarts and signals', async () => {
+    await using own = await startApi();
+    await own.ask('/v1/jobs', { method: 'PUT', body: { Job: JOB } });
+    const id = String(asList((await own.ask('/v1/allocations')).json())[0]?.['ID']);
+    const put = (path: string, body: Json = {}) => own.ask(path, { method: 'PUT', body });
+    assert.equal((await put(`/v1/client/allocation/${id}/restart`, { TaskName: '' })).status, 409);
+    await own.operations.startTask(id, 'server');
+    const restarted = await put(`/v1/client/allocation/${id}/restart`, { TaskName: 'server' });
+    assert.deepEqual([restarted.status, restarted.text], [200, '{}']);
+    const signaled = await put(`/v1/client/allocation/${id}/signal`, {
+      AllocID: id,
+      Signal: 'SIGHUP',
+      Task: '',
+    });
+    assert.deepEqual([signaled.status, signaled.text], [200, '{}']);
+    const stopped = asObject((await put(`/v1/allocation/${id}/stop?no_shutdown_delay=true`)).json());
+    assert.equal((await own.ask(`/v1/evaluation/${String(stopped['EvalID'])}`)).status, 200);
+    assert.equal(asList((await own.ask('/v1/allocations')).json()).length, 3);
+    const gone = await own.ask('/v1/job/web?purge=true', { method: 'DELETE' });
+    mustHave(gone.json(), 'EvalID EvalCreateIndex JobModifyIndex');
+    assert.equal((await own.ask('/v1/job/web')).status, 404);
+    assert.deepEqual(asList((await own.ask('/v1/job/web/allocations')).json()), []);
+  });
+
+  it('pretty-prints when asked', async () => {
+    assert.match((await api.ask('/v1/regions?pretty')).text, /^\[\n {4}"global"\n\]$/);
+  });
+
+  describe('blocking queries', () => {
+    it('wait for a change of what they ask for, and for nothing else', async () => {
+      await using own = await startApi();
+      await own.ask('/v1/jobs', { method: 'PUT', body: { Job: JOB } });
+      const allocs = own.store.listAllocs().map(({ record }) => record.id);
+      const [mine = '', other = ''] = allocs;
+      const seen = (await own.ask(`/v1/allocation/${mine}`)).headers['x-nomad-index'];
+      assert.equal(seen, String(own.store.index()));
+      let answered = false;
+      const waiting = own.ask(`/v1/allocation/${mine}?index=${seen}&wait=60s`).then((reply) => {
+        answered = true;
+        return reply;
+      });
+      await own.operations.startTask(other, 'server');
+      await own.operations.addEvent(other, 'server', { type: 'Driver', message: 'noise' });
+      // A round trip on the same server: the waiting one had its chance.
+      await own.ask('/v1/regions');
+      assert.equal(answered, false);
+      await own.operations.startTask(mine, 'server');
+      const reply = await waiting;
+      assert.equal(asObject(reply.json())['ClientStatus'], 'running');
+      assert.ok(Number(reply.headers['x-nomad-index']) > Number(seen));
+      assert.equal(reply.headers['x-nomad-knownleader'], 'true');
+      assert.equal(reply.headers['x-nomad-lastcontact'], '0');
+    });
+
+    it('come back by themselves after the wait, and at once with an old index', async () => {
+      const index = String(api.store.index());
+      assert.equal((await api.ask(`/v1/jobs?index=${index}&wait=20ms`)).headers['x-nomad-index'], index);
+      assert.equal((await api.ask(`/v1/jobs?index=1&wait=10m`)).status, 200);
+    });
+
+    it('see the very first change of an empty store', async () => {
+      await using own = await startApi();
+      const { headers } = await own.ask('/v1/jobs');
+      assert.equal(headers['x-nomad-index'], '1');
+      const waiting = own.ask('/v1/jobs?index=1&wait=60s');
+      await own.ask('/v1/jobs', { method: 'PUT', body: { Job: JOB } });
+      assert.equal(asList((await waiting).json()).length, 1);
+    });
+
+    it('end when the agent leaves, and leave nothing behind when the caller does', async () => {
+      const own = await startApi();
+      const socket = connect(own.socketPath);
+      socket.write('GET /v1/jobs?index=1&wait=10m HTTP/1.1\r\nHost: x\r\n\r\n');
+      const waiting = own.ask('/v1/jobs?index=1&wait=10m');
+      await own.ask('/v1/regions');
+      socket.destroy();
+      await own.server.close();
+      assert.equal((await waiting).status, 200);
+      assert.equal(existsSync(own.socketPath), false);
+      await own[Symbol.asyncDispose]();
+    });
+  });
+
+  describe('logs', () => {
+    it('come plain, in frames, from either end, and live', async () => {
+      await using own = await startApi();
+      await own.ask('/v1/jobs', { method: 'PUT', body: { Job: JOB } });
+      const id = String(own.store.listAllocs()[0]?.record.id);
+      const logs = `/v1/client/fs/logs/${id}`;
+      assert.equal((await own.ask(`${logs}?task=server`)).status, 404);
+      const dir = join(own.dataDir, 'alloc', id, 'alloc', 'logs');
+      mkdirSync(dir, { recursive: true });
+      writeFileSync(join(dir, 'server.stdout.0'), 'one\ntwo\n');
+      writeFileSync(join(dir, 'server.stdout.1'), 'three\n');
+      assert.equal((await own.ask(`${logs}?type=stdout&plain=true`)).text, 'one\ntwo\nthree\n');
+      assert.equal(
+        (await own.ask(`${logs}?task=server&plain=true&origin=end&offset=8`)).text,
+        'wo\nthree\n'.slice(1),
+      );
+      assert.equal((await own.ask(`${logs}?task=server&plain=true&lines=1`)).text, 'three\n');
+      const frames = (await own.ask(`${logs}?task=server&type=stdout`)).text;
+      assert.deepEqual(
+        frames
+          .split(/(?<=\})(?=\{)/)
+          .map((frame) => asObject(JSON.parse(frame)))
+          .map(({ Offset, File, Data }) => [Offset, File, Buffer.from(String(Data), 'base64').toString()]),
+        [
+          [8, 'alloc/logs/server.stdout.0', 'one\ntwo\n'],
+          [6, 'alloc/logs/server.stdout.1', 'three\n'],
+        ],
+      );
+      for (const bad of ['type=stdin', 'origin=middle', 'offset=-1', 'follow=maybe']) {
+        assert.equal((await own.ask(`${logs}?task=server&${bad}`)).status, 400, bad);
+      }
+      assert.equal((await own.ask(`${logs}?task=nobody`)).status, 404);
+      const following = own.ask(`${logs}?task=server&follow=true&plain=true`);
+      await own.ask('/v1/regions');
+      writeFileSync(join(dir, 'server.stdout.1'), 'four\n', { flag: 'a' });
+      await own.ask('/v1/job/web', { method: 'DELETE' });
+      assert.equal((await following).text, 'one\ntwo\nthree\nfour\n');
+    });
+  });
+});
+
+describe('unix socket', () => {
+  it('is for owner and group, replaces a dead one, and respects a living one', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'hf-sock-'));
+    try {
+      const path = join(dir, 'a.sock');
+      const claim = await claimSocketPath(path);
+      const dead = createServer().listen(claim.bindPath);
+      await once(dead, 'listening');
+      claim.publish();
+      assert.equal(statSync(path).mode & 0o777, 0o660);
+      await assert.rejects(claimSocketPath(path), { code: 'already_running' });
+      dead.close();
+      await once(dead, 'close');
+      assert.ok(existsSync(path), 'a stale socket is left for the next to find');
+      const next = await claimSocketPath(path);
+      const living = createServer().listen(next.bindPath);
+      await once(living, 'listening');
+      next.publish();
+      claim.release();
+      assert.ok(existsSync(path), 'one that lost the place does not remove it');
+      living.close();
+      await once(living, 'close');
+      next.release();
+      assert.equal(existsSync(path), false);
+      writeFileSync(path, 'precious');
+      await assert.rejects(claimSocketPath(path), { code: 'bad_request' });
+      await assert.rejects(claimSocketPath(join(dir, 'x'.repeat(120))), { code: 'bad_request' });
+    } finally {
+      rmSync(dir, { recursive: true, force: true });
+    }
+  });
+});
+
+describe('tcp', () => {
+  const HOST = '127.0.0.1';
+
+  it('asks for a token, a known host and no foreign origin', async () => {
+    await using api = await startApi({ tcp: { host: HOST, port: 0, token: 'secret' } });
+    const port = Number(new URL(api.server.tcpUrl ?? '').port);
+    const status = async (headers: Record<string, string>): Promise<number> =>
+      (await api.ask('/v1/regions', { port, headers })).status;
+    assert.equal(await status({}), 403);
+    assert.equal(await status({ 'x-nomad-token': 'secreT' }), 403);
+    assert.equal(await status({ 'x-nomad-token': 'secret' }), 200);
+    assert.equal(await status({ authorization: 'Bearer secret' }), 200);
+    assert.equal(await status({ 'x-nomad-token': 'secret', host: 'evil.example' }), 403);
+    assert.equal(await status({ 'x-nomad-token': 'secret', origin: 'http://evil.example' }), 403);
+    assert.equal(await status({ 'x-nomad-token': 'secret', origin: `http://${HOST}:${port}` }), 200);
+    assert.equal((await api.ask('/v1/nothing', { port })).status, 403);
+  });
+
+  it('is never open to the network', async () => {
+    await assert.rejects(startApi({ tcp: { host: '0.0.0.0', port: 0, token: undefined } }), {
+      code: 'not_permitted',
+    });
+    await using api = await startApi({ tcp: { host: HOST, port: 0, token: undefined } });
+    const port = Number(new URL(api.server.tcpUrl ?? '').port);
+    assert.equal((await api.ask('/v1/regions', { port })).status, 200);
+    await until('the same on the unix socket', async () => (await api.ask('/v1/regions')).status === 200);
+  });
+});
