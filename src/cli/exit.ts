@@ -59,6 +59,7 @@ export function exitCodeOf(code: ErrorCode): ExitCode {
     case 'store_locked':
     case 'store_unavailable':
     case 'timeout':
+    case 'too_many':
       return EXIT.failed;
   }
 }

@@ -53,8 +53,8 @@ async function stopJob(cli: Cli, target: Target, query: Params, detach: boolean)
       `nothing of job ${JSON.stringify(target.jobId)} is running; it is${already} stopped`,
     );
   }
-  if (detach) await cli.output.write(`stopping ${sanitize(target.jobId)}\n`);
-  else await waitForEnd(cli, target.jobId, { kind: 'job' });
+  if (!detach) await waitForEnd(cli, target.jobId, { kind: 'job' });
+  await cli.output.write(`${detach ? 'stopping' : 'stopped'} ${sanitize(target.jobId)}\n`);
   return EXIT.ok;
 }
 
