@@ -8,8 +8,9 @@ import { checkConfig, checkDriver } from './driver-rules.js';
 import { checkName } from './names.js';
 import { resolveRestart } from './restart-rules.js';
 import { BESIDE_JOB, FILE, JOB, type GROUP, type Labelled, type RESOURCES, type TASK } from './schema.js';
-import { describeTree, down, nameOf, type Session } from './session.js';
+import { describeTree, down, nameOf, type Session, type Spot } from './session.js';
 import { toPlain, type MapNode } from './tree.js';
+import { quote } from './words.js';
 import type { Job, JobType, Resources, Task, TaskGroup } from './types.js';
 
 type JobRead = Labelled<typeof JOB.keys>;
@@ -165,10 +166,15 @@ function tellNone(what: 'group' | 'task', { label, labelSpot, path }: LabelledBo
 }
 
 function tellTwice(what: string, bodies: readonly LabelledBody[], session: Session): void {
-  const seen = new Set<string>();
+  const seen = new Map<string, Spot>();
   for (const { label, labelSpot } of bodies) {
-    if (seen.has(label)) session.fault(labelSpot, `there is a ${what} ${JSON.stringify(label)} already`);
-    seen.add(label);
+    const first = seen.get(label);
+    if (first === undefined) {
+      seen.set(label, labelSpot);
+    } else {
+      const message = `there is a ${what} ${quote(label)} already, at ${session.placeOf(first)}`;
+      session.fault(labelSpot, message);
+    }
   }
 }
 

@@ -166,19 +166,21 @@ describe('GroupCommit on a full disk', () => {
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
         const { disk, clock, group } = setUp();
         const durable: number[] = [];
-        const outcomes = steps.map(async ({ full, keep: keeps, urgent, passMs }, n) => {
+        const outcomes: Promise<unknown>[] = [];
+        for (const [n, { full, keep: keeps, urgent, passMs }] of steps.entries()) {
           disk.full = full;
-          const whenRefused = keeps ? 'keep' : 'reject';
-          const done = group.commit([addEvent(n + 1)], { whenRefused, urgent }).then(
-            () => durable.push(n + 1),
-            () => undefined,
+          const commit = group.commit([addEvent(n + 1)], { whenRefused: keeps ? 'keep' : 'reject', urgent });
+          outcomes.push(
+            commit.then(
+              () => durable.push(n + 1),
+              () => undefined,
+            ),
           );
           await clock.advance(passMs);
-          await done;
-        });
-        await Promise.all(outcomes);
+        }
         disk.full = false;
         await clock.advance(40_000);
+        await Promise.all(outcomes);
         assert.deepEqual(
           disk.seqs(),
           [...durable].sort((a, b) => a - b),
