@@ -6,7 +6,6 @@ import { processWorld, runCli } from './program.js';
 
 process.stdout.on('error', (error) => {
   // `holdfast logs X | head`: nobody reads on, so there is nothing left to do.
-  // eslint-disable-next-line no-restricted-properties -- this file owns the process
   if (errnoOf(error) === 'EPIPE') process.exit(EXIT.ok);
   throw error;
 });

@@ -18,6 +18,12 @@ interface Entry {
 }
 
 const COMMANDS: readonly Entry[] = [
+  { name: 'agent', summary: 'run the daemon', load: () => import('./commands/agent.js') },
+  {
+    name: 'dev',
+    summary: 'try a job file with a daemon of its own',
+    load: () => import('./commands/dev.js'),
+  },
   {
     name: 'run',
     summary: 'start a job, and watch it until it is well',
