@@ -190,6 +190,10 @@ describe('status', () => {
       'pid_start',
       'started_at_ns',
       'started_mono_ns',
+      'stdout_bytes',
+      'stdout_dropped',
+      'stderr_bytes',
+      'stderr_dropped',
     ]);
     assert.equal(status['state'], 'running');
     assert.equal(readProcessStat(run.executor.pid)?.startTicks, run.executor.startTicks);
