@@ -1,4 +1,5 @@
 /** A real API server on a socket of its own over a memory store, and a client that speaks to it as tools do. */
+import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -123,4 +124,31 @@ export class FeedClient {
     const index = this.said().at(-1)?.['Index'];
     return typeof index === 'number' ? index : 0;
   }
+}
+
+/** A job with two allocs of one task, as tools send it. */
+export const JOB = {
+  ID: 'web',
+  Name: 'web',
+  Type: 'service',
+  TaskGroups: [
+    {
+      Name: 'front',
+      Count: 2,
+      Tasks: [{ Name: 'server', Driver: 'raw_exec', Config: { command: '/bin/true' } }],
+    },
+  ],
+};
+
+export type Json = Record<string, unknown>;
+
+/** Looks into an answer. */
+export function asObject(value: unknown): Json {
+  assert.ok(typeof value === 'object' && value !== null && !Array.isArray(value), JSON.stringify(value));
+  return { ...value };
+}
+
+export function asList(value: unknown): readonly Json[] {
+  assert.ok(Array.isArray(value), JSON.stringify(value));
+  return value.map(asObject);
 }

@@ -120,17 +120,18 @@ describe('feed', () => {
     );
   });
 
-  it('without an index tells only what comes', async () => {
+  it('without an index says where it begins and tells only what comes', async () => {
     await using api = await startApi();
     await api.store.commit([putJob()]);
     const reader = api.feed('');
-    await once(reader.socket, 'open');
-    await until('the reader is served', async () => (await api.ask('/v1/regions')).status === 200);
+    await until('the beginning', () => reader.said().length === 1);
+    const begin = api.store.index();
     await api.store.commit([putJob({ version: 1 })]);
     await upTo(reader, api.store.index());
+    assert.deepEqual(reader.said()[0], { Index: begin, Events: [] });
     assert.deepEqual(
       reader.said().map(({ Index }) => Index),
-      [api.store.index()],
+      [begin, begin + 1],
     );
   });
 
@@ -172,10 +173,17 @@ describe('feed', () => {
     for (let version = 0; version < 30; version++) await api.store.commit([putJob({ version })]);
     const { oldest, newest } = api.store.feedBounds();
     assert.ok(oldest > 10);
-    const reader = api.feed('?index=3');
-    await upTo(reader, newest);
-    assert.deepEqual(reader.said()[0], { Index: oldest - 1, Lost: { From: 4, To: oldest - 1 } });
-    assert.equal(reader.said()[1]?.['Index'], oldest);
+    for (const from of [0, 3, oldest - 3, oldest - 2]) {
+      const reader = api.feed(`?index=${from}`);
+      await upTo(reader, newest);
+      const [first, second] = reader.said();
+      assert.deepEqual(first, { Index: oldest - 1, Lost: { From: from + 1, To: oldest - 1 } });
+      assert.equal(second?.['Index'], oldest);
+    }
+    const whole = api.feed(`?index=${oldest - 1}`);
+    await upTo(whole, newest);
+    assert.equal(whole.said()[0]?.['Index'], oldest);
+    assert.ok('Events' in (whole.said()[0] ?? {}), 'nothing is lost that is held');
   });
 
   it('tells a slow reader what it lost, and slows nobody', async () => {
@@ -217,11 +225,11 @@ describe('feed', () => {
     const reader = api.feed('');
     await until('its timers are set', () => clock.pendingMs().includes(10_000));
     await clock.advance(10_000);
-    await until('a heartbeat', () => reader.messages.length === 1);
-    assert.deepEqual(reader.messages, [{}]);
+    await until('a heartbeat', () => reader.messages.length === 2);
+    assert.deepEqual(reader.messages, [{ Index: 0, Events: [] }, {}]);
     await until('the next one is due', () => clock.pendingMs().includes(10_000));
     await clock.advance(10_000);
-    await until('another', () => reader.messages.length === 2);
+    await until('another', () => reader.messages.length === 3);
     // A peer that is there but mute: it upgrades and then never answers a ping.
     const mute = connect(api.socketPath);
     mute.write(UPGRADE);
