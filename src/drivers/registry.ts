@@ -1,6 +1,6 @@
 /** Owns which drivers this agent has, by name. */
-import { AgentError } from '../base/errors.js';
 import type { Driver, DriverFingerprint } from './driver.js';
+import { MissingDriver } from './missing.js';
 
 export class DriverRegistry {
   readonly #drivers: ReadonlyMap<string, Driver>;
@@ -13,16 +13,9 @@ export class DriverRegistry {
     return [...this.#drivers.keys()].sort();
   }
 
-  /** @throws AgentError driver_not_found */
+  /** The driver of that name, or one that says that it is missing. */
   get(name: string): Driver {
-    const driver = this.#drivers.get(name);
-    if (driver === undefined) {
-      throw new AgentError(
-        'driver_not_found',
-        `this host has no driver ${JSON.stringify(name)}; it has ${this.names().join(', ')}`,
-      );
-    }
-    return driver;
+    return this.#drivers.get(name) ?? new MissingDriver(name, this.names());
   }
 
   /** What each driver says of itself, by name. */
