@@ -31,7 +31,6 @@ struct report {
 	char why[508];
 };
 
-/* Static: the client buffers are large, and pages that are never touched cost nothing. */
 static struct executor executor;
 
 int watch(struct executor *x, int fd, uint32_t events, enum source source, uint32_t index) {
@@ -101,11 +100,15 @@ static void clean_up(struct executor *x) {
 		(void) unlinkat(x->dir, x->logs.streams[i].name, 0);
 }
 
-/* The record first; only then is anybody told. */
+/*
+ * The record first; only then is anybody told. `status` names no result and goes before it: whoever finds the record
+ * may remove the run directory, and must not find new files in it.
+ */
 static void step_recording(struct executor *x, uint64_t now) {
 	if (now < x->record_retry_ns)
 		return;
 	bool complete = pump_finish(x);
+	(void) status_write(x);
 	if (record_write(x, complete) < 0) {
 		x->record_retry_ns = mono_ns() + RECORD_PAUSE_NS;
 		if (x->timer >= 0 && x->epoll >= 0)
@@ -115,7 +118,6 @@ static void step_recording(struct executor *x, uint64_t now) {
 		_exit(1);
 	}
 	x->phase = PHASE_DONE;
-	(void) status_write(x);
 	clean_up(x);
 	answer_waits(x);
 	const struct outcome *o = &x->outcome;
@@ -371,7 +373,7 @@ static void set_title(int argc, char **argv, char **envp, const char *title) {
 	size_t cap = (size_t) (end - argv[0]);
 	memset(argv[0], 0, cap);
 	(void) snprintf(argv[0], cap, "holdfast-executor: %s", title);
-	(void) prctl(PR_SET_NAME, "holdfast-exec", 0, 0, 0);
+	(void) prctl(PR_SET_NAME, EXECUTOR_COMM, 0, 0, 0);
 }
 
 static int fail(const char *what, int error) {
@@ -424,7 +426,6 @@ static int daemonize(struct executor *x) {
 	return -1;
 }
 
-/* All else is zero already, and has to stay untouched: see `executor`. */
 static void init(struct executor *x) {
 	x->dir = x->lock = x->proc = x->epoll = x->signals = x->timer = x->listener = x->exit_file = x->told = -1;
 	x->leader.pidfd = x->spawn.report = x->cgroup_events = -1;

@@ -20,7 +20,9 @@
 #define MAX_CLIENTS 8
 #define MAX_FRAME 65536U
 #define STREAMS 2
-/* Everything /proc knows fits into one status file. */
+/* Our name in /proc/<pid>/stat, at most 15 bytes. The child bears it until its exec, which gives it another. */
+#define EXECUTOR_COMM "holdfast-exec"
+/* Room for a status text. */
 #define STATUS_CAP 2048U
 
 /* Exit statuses of the foreground process; see README.md, "Commands". */
@@ -139,8 +141,9 @@ struct client {
 	bool waiting;
 	uint16_t wait_request;
 	size_t len;
-	uint8_t buf[4 + MAX_FRAME];
+	uint8_t *buf; /* one whole frame; apart, so that idle clients cost no memory */
 };
+#define CLIENT_BUF (4U + MAX_FRAME)
 
 struct executor {
 	struct spec spec;

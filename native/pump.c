@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,7 +25,15 @@
 /* Names that are no plain file are stepped over, so often. */
 #define MAX_SKIPPED 16
 
-static uint8_t chunk[CHUNK];
+/* What is looked at, dropped or copied. Its memory is given back after use, which is rare. */
+static _Alignas(4096) uint8_t chunk[CHUNK];
+static bool chunk_is_used;
+
+static void free_chunk(void) {
+	if (chunk_is_used)
+		(void) madvise(chunk, sizeof chunk, MADV_DONTNEED);
+	chunk_is_used = false;
+}
 
 static uint64_t max_bytes(const struct executor *x) {
 	return (uint64_t) x->spec.log_max_bytes;
@@ -121,6 +130,7 @@ static bool at_line_start(const struct stream *s) {
 static size_t look(struct executor *x, const struct stream *s, size_t len) {
 	ssize_t n = tee(s->fifo, x->logs.scratch[1], len < CHUNK ? len : CHUNK, SPLICE_F_NONBLOCK);
 	size_t got = 0;
+	chunk_is_used = true;
 	while (n > 0 && got < (size_t) n) {
 		ssize_t r = read(x->logs.scratch[0], chunk + got, (size_t) n - got);
 		if (r <= 0)
@@ -182,6 +192,7 @@ static int mark_gap(struct stream *s) {
 
 static ssize_t drop(struct stream *s, size_t want, int errnum) {
 	ssize_t n = read(s->fifo, chunk, want < CHUNK ? want : CHUNK);
+	chunk_is_used = true;
 	if (n <= 0)
 		return n < 0 ? -errno : 0;
 	s->bytes += (uint64_t) n;
@@ -194,6 +205,7 @@ static ssize_t drop(struct stream *s, size_t want, int errnum) {
 /* For file systems that cannot splice. */
 static ssize_t copy(struct stream *s, size_t take) {
 	ssize_t n = read(s->fifo, chunk, take < CHUNK ? take : CHUNK);
+	chunk_is_used = true;
 	if (n <= 0)
 		return n < 0 ? -errno : 0;
 	ssize_t done = 0;
@@ -263,9 +275,10 @@ void pump(struct executor *x, uint32_t index, uint32_t events) {
 	for (uint64_t moved = 0; moved < TURN_BYTES && (want = at_hand(s)) > 0;) {
 		ssize_t n = move(x, s, want);
 		if (n <= 0)
-			return;
+			break;
 		moved += (uint64_t) n;
 	}
+	free_chunk();
 }
 
 /* True when the pipe is empty and nobody has it open for writing. Takes nothing. */

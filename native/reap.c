@@ -1,11 +1,12 @@
 /*
  * reap.c - who ended, and how. As a sub-reaper the executor gets every orphan of the tree; only the leader's end
- * counts. An adopted leader is nobody's child here: its pidfd says that it ended, and newer kernels say how.
+ * counts. An adopted leader is somebody else's child: its pidfd says that it ended, and the kernel mostly says how.
  */
 #define _GNU_SOURCE
 #include "executor.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
@@ -13,7 +14,7 @@
 
 /* A fork bomb's orphans must not keep the loop from its other work. */
 #define REAP_AT_ONCE 256
-/* How long to wait for somebody else to reap an adopted leader before its status is called unknown. */
+/* Its status could not be read while it was dead: how long to wait for it to be reaped before it is called unknown. */
 #define INFO_PATIENCE_NS (2 * NS_PER_SEC)
 
 /* PIDFD_GET_INFO, Linux 6.13; the exit status in it, 6.15. Newer than the headers of the distributions we build on. */
@@ -89,21 +90,42 @@ bool no_children(void) {
 	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD;
 }
 
-/* Asks the kernel how the process behind the pidfd ended. 1 = told, 0 = not yet, -1 = this kernel cannot tell. */
-static int ask_exit_info(struct executor *x) {
-	struct pidfd_exit_info info = { .mask = INFO_EXIT };
-	if (ioctl(x->leader.pidfd, GET_INFO, &info) < 0)
-		return errno == ESRCH ? 0 : -1;
-	if (!(info.mask & INFO_EXIT))
-		return 0;
-	int status = info.exit_code;
+static void take_wait_status(struct executor *x, int status, const char *how) {
 	if (WIFEXITED(status))
 		take_status(x, CLD_EXITED, WEXITSTATUS(status));
 	else
 		take_status(x, WCOREDUMP(status) ? CLD_DUMPED : CLD_KILLED, WTERMSIG(status));
-	x->outcome.how = "pidfd_info";
+	x->outcome.how = how;
 	judge_oom(x);
-	return 1;
+}
+
+/* After it was reaped, newer kernels still know by its pidfd how it ended. */
+static bool ask_exit_info(struct executor *x) {
+	struct pidfd_exit_info info = { .mask = INFO_EXIT };
+	if (ioctl(x->leader.pidfd, GET_INFO, &info) < 0 || !(info.mask & INFO_EXIT))
+		return false;
+	take_wait_status(x, info.exit_code, "pidfd_info");
+	return true;
+}
+
+/*
+ * While it is dead and not yet reaped, its line in /proc ends with its status: for those who may trace it, and with 0
+ * for all others. Who may trace it may also try to read its `exe`, and finds that the dead have none.
+ */
+static bool ask_proc(struct executor *x) {
+	char path[32], link[8];
+	struct proc_stat stat;
+	(void) snprintf(path, sizeof path, "%d/exe", x->leader.pid);
+	if (readlinkat(x->proc, path, link, sizeof link) >= 0 || errno != ENOENT)
+		return false;
+	/* Looked at last: that it is still the leader now says that it was the leader above. */
+	if (proc_stat_read(x->proc, x->leader.pid, &stat) < 0 || stat.state != 'Z' ||
+	    stat.start_ticks != x->leader.start_ticks)
+		return false;
+	if (x->adopted_before_exec && strcmp(stat.comm, EXECUTOR_COMM) == 0)
+		return false; /* It never got as far as exec, or it is one of us: either way, not known to be the task. */
+	take_wait_status(x, stat.exit_status, "proc_stat");
+	return true;
 }
 
 void adopted_leader_event(struct executor *x, uint32_t events) {
@@ -113,8 +135,8 @@ void adopted_leader_event(struct executor *x, uint32_t events) {
 		/* Now only its being reaped is of interest; being dead it would stay readable for ever. */
 		(void) change_watch(x, x->leader.pidfd, 0, SOURCE_LEADER, 0);
 	}
-	/* A leader that was taken over before its exec was seen may never have been the task. */
-	if (x->adopted_before_exec || ask_exit_info(x) != 0 || events & EPOLLHUP) {
+	/* Taken over before its exec was seen, it may never have been the task; the pidfd does not tell that. */
+	if (ask_proc(x) || x->adopted_before_exec || ask_exit_info(x) || events & EPOLLHUP) {
 		close_fd(&x->leader.pidfd);
 		x->info_deadline_ns = 0;
 	}

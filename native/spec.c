@@ -75,31 +75,32 @@ static int refuse(struct text *reterr_why, int error, const char *what) {
 	return error;
 }
 
-/* Reads the whole file into fresh memory with one spare byte behind it. Returns its length or -errno. */
-static ssize_t read_whole(int dir, uint8_t **ret_bytes) {
+/* Reads the whole file into fresh memory with one spare byte behind it. Null on failure, with -errno in reterr_errno. */
+static uint8_t *read_whole(int dir, size_t *ret_len, int *reterr_errno) {
 	AUTO_FD fd = openat(dir, "spec", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat st;
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_size > SPEC_MAX_BYTES)
-		return -EFBIG;
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		*reterr_errno = -errno;
+		return NULL;
+	}
+	if (st.st_size > SPEC_MAX_BYTES) {
+		*reterr_errno = -EFBIG;
+		return NULL;
+	}
 	size_t size = (size_t) st.st_size, len = 0;
 	uint8_t *bytes = malloc(size + 1);
-	if (!bytes)
-		return -ENOMEM;
-	while (len < size) {
-		ssize_t n = read(fd, bytes + len, size - len);
-		if (n < 0) {
-			int error = -errno;
-			free(bytes);
-			return error;
-		}
-		if (n == 0)
-			break;
-		len += (size_t) n;
+	ssize_t n = bytes ? 1 : -1;
+	while (n > 0 && len < size) {
+		n = read(fd, bytes + len, size - len);
+		len += n > 0 ? (size_t) n : 0;
 	}
-	*ret_bytes = bytes;
-	return (ssize_t) len;
+	if (n < 0) {
+		*reterr_errno = -errno;
+		free(bytes);
+		return NULL;
+	}
+	*ret_len = len;
+	return bytes;
 }
 
 /* First pass: every field is well formed; counts the members of the lists. */
@@ -176,13 +177,12 @@ static int check_meaning(const struct spec *s, struct text *reterr_why) {
 }
 
 int spec_load(int dir, struct spec *ret_spec, struct text *reterr_why) {
-	uint8_t *bytes = NULL;
-	ssize_t len = read_whole(dir, &bytes);
-	if (len < 0)
-		return refuse(reterr_why, (int) len, strerror((int) -len));
-	size_t counts[TAG_COUNT] = { 0 }, total = 0;
+	size_t len = 0, counts[TAG_COUNT] = { 0 }, total = 0;
 	int r = -EBADMSG;
-	if ((size_t) len < MAGIC_LEN || memcmp(bytes, SPEC_MAGIC, MAGIC_LEN) != 0)
+	uint8_t *bytes = read_whole(dir, &len, &r);
+	if (!bytes)
+		return refuse(reterr_why, r, "it cannot be read");
+	if (len < MAGIC_LEN || memcmp(bytes, SPEC_MAGIC, MAGIC_LEN) != 0)
 		(void) refuse(reterr_why, r, "wrong magic");
 	else
 		r = check_fields(bytes + MAGIC_LEN, bytes + len, counts, reterr_why);
@@ -206,7 +206,7 @@ int spec_load(int dir, struct spec *ret_spec, struct text *reterr_why) {
 		memcpy((char *) &spec + tags[tag].offset, &next, sizeof next);
 		next += counts[tag] + 1;
 	}
-	take_fields(bytes, (size_t) len, &spec, lists);
+	take_fields(bytes, len, &spec, lists);
 	if (spec.log_max_files < 1)
 		spec.log_max_files = DEFAULT_LOG_FILES;
 	if (spec.log_max_bytes < 1)

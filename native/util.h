@@ -43,13 +43,16 @@ int find_number(const char *text, const char *key, char separator, uint64_t *ret
 
 /* What /proc/<pid>/stat says, as far as it is needed here. */
 struct proc_stat {
+	char comm[16];
 	char state;
 	pid_t ppid, pgrp, session;
 	uint64_t start_ticks;
+	int exit_status; /* of a dead one, as wait() gives it; 0 for those who may not see it */
 };
 /* Returns 0, -ENOENT or -ESRCH when there is no such process, or another -errno. */
 int proc_stat_read(int proc, pid_t pid, struct proc_stat *ret_stat);
 
-/* 0 or -errno. info may be null. */
+/* 0 or -errno. */
 int pidfd_signal(int pidfd, int signal);
+/* A new pidfd or -errno. */
 int pidfd_of(pid_t pid);

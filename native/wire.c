@@ -46,6 +46,8 @@ enum frame_tag {
 	F_TEXT
 };
 
+static uint8_t buffers[MAX_CLIENTS][CLIENT_BUF];
+
 /* A request, taken apart. Absent integers are -1. */
 struct request {
 	uint16_t type, id;
@@ -248,7 +250,7 @@ void client_ready(struct executor *x, uint32_t index) {
 	struct client *c = &x->clients[index];
 	if (c->fd < 0)
 		return;
-	ssize_t n = recv(c->fd, c->buf + c->len, sizeof c->buf - c->len, MSG_DONTWAIT);
+	ssize_t n = recv(c->fd, c->buf + c->len, CLIENT_BUF - c->len, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
@@ -286,6 +288,7 @@ static void accept_one(struct executor *x, int fd) {
 		if (!is_served(fd) || watch(x, fd, EPOLLIN, SOURCE_CLIENT, i) < 0)
 			break;
 		c->fd = fd;
+		c->buf = buffers[i];
 		c->len = 0;
 		c->waiting = false;
 		return;

@@ -2,7 +2,7 @@
  * Owns the task runners of one alloc: starts them, ends them together, and reduces their states to the alloc's
  * status, which is stored in the same transaction as the task's change.
  */
-import { describeError } from '../base/errors.js';
+import { AgentError, describeError } from '../base/errors.js';
 import type { Clock } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
 import type { Driver, TaskDirs } from '../drivers/driver.js';
@@ -70,9 +70,10 @@ export class AllocRunner {
 
   /** Starts or resumes the tasks. Call once. */
   run(): void {
-    if (this.#alloc.desiredStatus === 'stop') this.#killAll(this.#alloc.desiredDescription);
-    for (const runner of this.#runners.values()) runner.openGate();
+    if (this.#alloc.desiredStatus === 'stop') this.stop();
+    // Before the gate: what a sibling's failure already ended must not be set up again.
     this.#react();
+    for (const runner of this.#runners.values()) runner.openGate();
   }
 
   /** Resolves when every task is complete, or was let go by `shutdown`. */
@@ -82,7 +83,7 @@ export class AllocRunner {
 
   /**
    * Changes what is wanted of the alloc and gives the record to be stored. From now on every change of a task is stored
-   * with it, so that no older wish can overwrite it; nothing is done about it before `update`.
+   * with it, so that no older wish can overwrite it; nothing is done about it before `update` or `stop`.
    */
   want(
     wish: Partial<
@@ -93,19 +94,22 @@ export class AllocRunner {
     return this.#alloc;
   }
 
-  /** Acts on the stored wish: the alloc shall stop, or its job has a newer version that needs no new run. */
+  /** Acts on the stored wish: the job has a newer version that needs no new run. */
   update(job: Job, group: TaskGroup): void {
-    const alloc = this.#alloc;
     for (const task of group.tasks) this.#runners.get(task.name)?.update(job, group, task);
-    if (alloc.desiredStatus === 'stop') this.#killAll(alloc.desiredDescription);
   }
 
-  /** @throws AgentError not_running */
+  /** Acts on the stored wish: the alloc shall stop. */
+  stop(): void {
+    this.#killAll(this.#alloc.desiredDescription);
+  }
+
+  /** @throws AgentError not_running, not_found */
   async restart(task: string | undefined, reason: string): Promise<void> {
     await this.#each(task, (runner) => runner.restart(reason));
   }
 
-  /** @throws AgentError not_running, signal_unknown */
+  /** @throws AgentError not_running, not_found, signal_unknown */
   async signal(task: string | undefined, signal: string, reason: string): Promise<void> {
     await this.#each(task, (runner) => runner.signal(signal, reason));
   }
@@ -129,7 +133,10 @@ export class AllocRunner {
   async #each(task: string | undefined, act: (runner: TaskRunner) => Promise<void>): Promise<void> {
     if (task !== undefined) {
       const runner = this.#runners.get(task);
-      if (runner !== undefined) await act(runner);
+      if (runner === undefined) {
+        throw new AgentError('not_found', `alloc ${this.#alloc.id} has no task ${JSON.stringify(task)}`);
+      }
+      await act(runner);
       return;
     }
     const results = await Promise.allSettled([...this.#runners.values()].map(act));

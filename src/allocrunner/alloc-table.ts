@@ -48,6 +48,11 @@ export class AllocTable {
     return this.#runners.has(allocId);
   }
 
+  /** True once the agent leaves: nothing is started any more. */
+  get leaving(): boolean {
+    return this.#leaving;
+  }
+
   liveCount(): number {
     return this.#runners.size;
   }

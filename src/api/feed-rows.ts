@@ -1,7 +1,9 @@
 /** Owns feed rows as they go out: each is put into words once, however many readers there are. */
 import type { FeedRow } from '../state/store.js';
-import { feedRowToWire, type WireContext } from './to-wire.js';
-import type { FeedMessage } from './wire.js';
+import { feedAllocToWire, NAMESPACE, type WireContext } from './alloc-to-wire.js';
+import { feedJobToWire } from './job-to-wire.js';
+import { eventRowToWire } from './task-to-wire.js';
+import { msToNs, type FeedEvent, type FeedMessage } from './wire.js';
 
 export interface EncodedRow {
   readonly index: number;
@@ -21,6 +23,54 @@ export function encodeRow(row: FeedRow, context: WireContext): EncodedRow {
     keys: [event.Key, ...event.FilterKeys],
     text: JSON.stringify(message),
   };
+}
+
+export function feedRowToWire(row: FeedRow, context: WireContext): FeedEvent {
+  const { payload } = row;
+  const base = { Key: row.key, Namespace: NAMESPACE, Index: row.index, Time: msToNs(row.atMs) };
+  switch (payload.type) {
+    case 'JobRegistered':
+    case 'JobDeregistered':
+      return {
+        ...base,
+        Topic: payload.topic,
+        Type: payload.type,
+        FilterKeys: [],
+        Payload: { Job: feedJobToWire(payload.job, row.index) },
+      };
+    case 'JobPurged':
+      return {
+        ...base,
+        Topic: payload.topic,
+        Type: payload.type,
+        FilterKeys: [],
+        Payload: { Job: null, Deleted: true },
+      };
+    case 'AllocationUpdated':
+      return {
+        ...base,
+        Topic: payload.topic,
+        Type: payload.type,
+        FilterKeys: [payload.alloc.jobId],
+        Payload: { Allocation: feedAllocToWire(payload.alloc, payload.tasks, row.index, context) },
+      };
+    case 'AllocationPurged':
+      return {
+        ...base,
+        Topic: payload.topic,
+        Type: payload.type,
+        FilterKeys: [payload.jobId],
+        Payload: { Allocation: null, Deleted: true },
+      };
+    case 'TaskEvent':
+      return {
+        ...base,
+        Topic: payload.topic,
+        Type: payload.type,
+        FilterKeys: [payload.jobId, payload.event.allocId],
+        Payload: { TaskEvent: eventRowToWire(payload.event, payload.jobId) },
+      };
+  }
 }
 
 /** The newest rows, without a gap. */

@@ -101,6 +101,9 @@ export class Feed implements Disposable {
       // One turn of the event loop: what is read belongs to exactly this index.
       at = this.#store.index();
       yield encode({ Index: at, Snapshot: filterSnapshot(this.#view.snapshot(), filter) });
+    } else if (request.after === undefined) {
+      // So that a reader that is cut off before the first event can resume.
+      yield encode({ Index: at, Events: [] });
     }
     let isUpToDate = false;
     while (!signal.aborted) {

@@ -1,16 +1,8 @@
 /** Owns answers that are put together from several records: the store in, wire shapes out. Reads only. */
 import type { AllocRecord, Indexed, JobRecord, StateStore, TaskRecord } from '../state/store.js';
 import type { AgentOperations } from './operations.js';
-import {
-  allocToStub,
-  allocToWire,
-  feedAllocToWire,
-  feedJobToWire,
-  jobSummaryToWire,
-  jobToStub,
-  jobToWire,
-  type WireContext,
-} from './to-wire.js';
+import { allocToStub, allocToWire, feedAllocToWire, type WireContext } from './alloc-to-wire.js';
+import { feedJobToWire, jobSummaryToWire, jobToStub, jobToWire } from './job-to-wire.js';
 import { nodeToWire } from './node-view.js';
 import type {
   Allocation,

@@ -1,7 +1,8 @@
 /**
  * Owns the JSON of the HTTP API and of the feed as it goes over the wire: Nomad's names and shapes, plus our own facts
  * under a `Holdfast` key, and the one map from ErrorCode to HTTP status. The agent and the CLI both import it, and the
- * CLI starts at every command: so it imports nothing that is not tiny. Records become these shapes in to-wire.ts.
+ * CLI starts at every command: so it imports nothing that is not tiny. Records become these shapes in
+ * job-, alloc- and task-to-wire.ts.
  *
  * Longer than 300 lines because it is one dictionary: splitting a list of shapes would only hide half of it.
  * Units as Nomad has them: `Time`, `…Time` and durations are integer nanoseconds, `…At` is RFC 3339 text.

@@ -10,7 +10,7 @@ import type { ProcessRef } from '../base/host.js';
 import type { Logger } from '../base/log.js';
 import type { ExitReport } from '../events/exit-result.js';
 import { removeLeaf, type CgroupLeaf } from '../executor/cgroup-leaf.js';
-import { REPLY_WITHIN_MS, type ExecutorClient } from '../executor/client.js';
+import { ExecutorClient, REPLY_WITHIN_MS } from '../executor/client.js';
 import type { ExecutorStatus } from '../executor/exit-record.js';
 import { resolveRun, type ResolveDeps, type Resolved } from '../executor/resolve.js';
 import { readExitFile, removeRunDir } from '../executor/run-dir.js';
@@ -161,16 +161,14 @@ export class ExecutorHandle implements DriverHandle {
 
   /** Follows the run to its end, over as many executors as it takes. After `detach` it never settles. */
   async #watch(first: ExecutorClient | undefined): Promise<ExitReport> {
-    let client = first;
+    let client = first ?? (await this.#connect());
     let retryMs = UNREACHABLE_RETRY_MS.first;
     for (;;) {
-      if (client !== undefined) {
-        await this.#follow(client);
-        client = undefined;
-        const record = readExitFile(this.#run.runDir, this.runId);
-        if (record.kind === 'ok' && record.value.kind === 'ended') return this.#end(record.value.report);
-      }
+      if (client !== undefined) await this.#follow(client);
+      client = undefined;
       if (this.#leaving.signal.aborted) return new Promise<never>(() => undefined);
+      const record = readExitFile(this.#run.runDir, this.runId);
+      if (record.kind === 'ok' && record.value.kind === 'ended') return this.#end(record.value.report);
       const resolved = await resolveRun(this.#deps, this.#known());
       if (resolved.kind === 'running') {
         client = this.#takeOn(resolved);
@@ -188,10 +186,20 @@ export class ExecutorHandle implements DriverHandle {
     }
   }
 
+  /** The short way for a run that has just been started; when it fails, the long way finds out why. */
+  async #connect(): Promise<ExecutorClient | undefined> {
+    try {
+      return await ExecutorClient.connect({ ...this.#deps, ...this.#run });
+    } catch {
+      return undefined;
+    }
+  }
+
   /** Holds a WAIT open until the end, or until the connection is lost. */
   async #follow(client: ExecutorClient): Promise<void> {
     this.#client = client;
     this.#connected.resolve(client);
+    if (this.#leaving.signal.aborted) client.close();
     try {
       await client.wait();
     } catch {
@@ -224,10 +232,10 @@ export class ExecutorHandle implements DriverHandle {
   }
 }
 
-/** Told when another executor had to take over: the exit status will not be known. */
+/** Told when another executor had to take over. Whether it will see the exit status is the kernel's to say. */
 export const SUPERVISION_LOST = {
   type: 'Supervision Lost',
-  message: 'The executor of the task was killed; another one has taken over, and cannot see the exit status',
+  message: 'The executor of the task was killed; another one has taken over, the task goes on',
 } as const;
 
 /** Removes what a run holds on this host. The cgroup first: the run directory says where it is. Twice is allowed. */

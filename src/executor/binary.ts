@@ -1,8 +1,8 @@
 /** Owns the question where the executor program is. */
-import { accessSync, constants, existsSync } from 'node:fs';
-import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { accessSync, constants } from 'node:fs';
+import { isAbsolute, join, resolve } from 'node:path';
 import { AgentError, describeError } from '../base/errors.js';
+import { packageRoot } from '../base/package-root.js';
 
 const BUILT = 'native/build/Release/holdfast-executor';
 
@@ -27,14 +27,5 @@ export function findExecutor(env: Readonly<Record<string, string | undefined>> =
       `cannot use the executor ${path}: ${describeError(cause)}; build it with \`npm run build:native\``,
       { cause },
     );
-  }
-}
-
-/** The nearest directory above this file that has a package.json: the same in a checkout and when installed. */
-function packageRoot(): string {
-  const start = dirname(fileURLToPath(import.meta.url));
-  for (let dir = start; ; dir = dirname(dir)) {
-    if (existsSync(join(dir, 'package.json'))) return dir;
-    if (dirname(dir) === dir) return start;
   }
 }

@@ -44,7 +44,7 @@ export class ExecutorClient implements Disposable {
     readonly runId: string;
     readonly replyWithinMs?: number;
   }): Promise<ExecutorClient> {
-    const client = new ExecutorClient(options.clock, await openSocket(options.runDir));
+    const client = await openSocket(options.runDir, (socket) => new ExecutorClient(options.clock, socket));
     try {
       const hello = await client.#ask(
         FRAME.hello,
@@ -181,24 +181,25 @@ export class ExecutorClient implements Disposable {
   }
 }
 
-async function openSocket(runDir: string): Promise<Socket> {
+/** @param take is called as soon as there is a connection: an end that comes right after it must find its listener */
+async function openSocket<T>(runDir: string, take: (socket: Socket) => T): Promise<T> {
   const path = join(runDir, 'sock');
   try {
-    if (Buffer.byteLength(path) <= LONGEST_SOCKET_PATH) return await connected(path);
+    if (Buffer.byteLength(path) <= LONGEST_SOCKET_PATH) return await connected(path, take);
     await using directory = await open(runDir, 'r');
-    return await connected(`/proc/self/fd/${directory.fd}/sock`);
+    return await connected(`/proc/self/fd/${directory.fd}/sock`, take);
   } catch (cause) {
-    throw unreachable(describeError(cause));
+    throw unreachable(describeError(cause), cause);
   }
 }
 
-function connected(path: string): Promise<Socket> {
+function connected<T>(path: string, take: (socket: Socket) => T): Promise<T> {
   return new Promise((resolve, reject) => {
     const socket = connect({ path });
     socket.once('error', reject);
     socket.once('connect', () => {
       socket.off('error', reject);
-      resolve(socket);
+      resolve(take(socket));
     });
   });
 }
@@ -217,8 +218,9 @@ function errorOf(reply: Frame): AgentError {
   }
 }
 
-function unreachable(why: string): AgentError {
+function unreachable(why: string, cause?: unknown): AgentError {
   return new AgentError('executor_unreachable', `cannot speak to the executor: ${why}`, {
     recoverable: true,
+    ...(cause === undefined ? {} : { cause }),
   });
 }

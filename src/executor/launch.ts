@@ -11,7 +11,7 @@ import type { Cgroups, CreatedLeaf } from './cgroups.js';
 import type { ExecutorStatus, StartFailedRecord } from './exit-record.js';
 import { EXECUTOR_EXIT, runForeground } from './foreground.js';
 import { encodeSpec, type ExecutorSpec } from './protocol.js';
-import { readExitFile, readStatusFile, removeRunDir, writeRunDir } from './run-dir.js';
+import { readExitFile, readStatusFile, removeRunDir, makeRunDir, writeSpec } from './run-dir.js';
 
 export interface LaunchDeps {
   readonly clock: Clock;
@@ -34,8 +34,7 @@ export interface LaunchRequest {
 export type LaunchOutcome =
   | {
       readonly kind: 'started';
-      /** Undefined when it could not be read: the run goes on all the same. */
-      readonly status: ExecutorStatus | undefined;
+      readonly status: ExecutorStatus;
       readonly leaf: CgroupLeaf | undefined;
       /** Limits that are not in force, and why. */
       readonly notes: readonly string[];
@@ -55,48 +54,69 @@ const LAUNCH_WITHIN_MS = 30_000;
 export async function launchRun(deps: LaunchDeps, request: LaunchRequest): Promise<LaunchOutcome> {
   if (!isAbsolute(request.spec.path))
     throw new AgentError('start_failed', `the path of a program must be absolute: ${request.spec.path}`);
-  const created = deps.cgroups.createLeaf(request.leafName, request.limits);
-  const cleanUp = async (): Promise<void> => {
-    if (created !== undefined) await removeLeaf(deps.clock, created.leaf);
-    await removeRunDir(request.runDir);
-  };
-  try {
-    await writeRunDir(request.runDir, encodeSpec(completeSpec(deps, request, created)));
-  } catch (cause) {
-    await cleanUp();
-    if (cause instanceof AgentError) throw cause;
-    throw new AgentError('executor_failed', `cannot make the run directory: ${describeError(cause)}`, {
-      recoverable: errnoOf(cause) !== 'EACCES',
-      cause,
-    });
-  }
+  const created = await prepare(deps, request);
   const end = await runForeground({ ...deps, args: ['run', request.runDir], withinMs: LAUNCH_WITHIN_MS });
   if (end.kind === 'unclear') return { kind: 'unclear', detail: end.detail, leaf: created?.leaf };
   switch (end.code) {
     case EXECUTOR_EXIT.ok: {
       const status = readStatusFile(request.runDir);
-      return {
-        kind: 'started',
-        status: status.kind === 'ok' ? status.value : undefined,
-        leaf: created?.leaf,
-        notes: created?.notes ?? [],
-      };
+      if (status.kind !== 'ok')
+        return { kind: 'unclear', detail: 'it is said to run, but has no status', leaf: created?.leaf };
+      return { kind: 'started', status: status.value, leaf: created?.leaf, notes: created?.notes ?? [] };
     }
     case EXECUTOR_EXIT.startFailed: {
       const record = readExitFile(request.runDir, request.spec.runId);
       if (record.kind !== 'ok' || record.value.kind !== 'start_failed')
         return { kind: 'unclear', detail: 'its start failed and left no record', leaf: created?.leaf };
-      await cleanUp();
+      await cleanUp(deps, request, created);
       return { kind: 'start_failed', record: record.value };
     }
     case EXECUTOR_EXIT.notSetUp:
-      await cleanUp();
+      await cleanUp(deps, request, created);
       throw new AgentError('executor_failed', `the executor could not be set up: ${end.said}`, {
         recoverable: true,
       });
     default:
       return { kind: 'unclear', detail: `the executor said ${end.code}: ${end.said}`, leaf: created?.leaf };
   }
+}
+
+/** Run directory, cgroup leaf, spec: all of them or none. */
+async function prepare(deps: LaunchDeps, request: LaunchRequest): Promise<CreatedLeaf | undefined> {
+  try {
+    await makeRunDir(request.runDir);
+  } catch (cause) {
+    if (errnoOf(cause) === 'EEXIST') {
+      throw new AgentError('already_running', `run ${request.spec.runId} was started, or given up, before`);
+    }
+    throw notPrepared(cause);
+  }
+  let created: CreatedLeaf | undefined;
+  try {
+    created = deps.cgroups.createLeaf(request.leafName, request.limits);
+    await writeSpec(request.runDir, encodeSpec(completeSpec(deps, request, created)));
+    return created;
+  } catch (cause) {
+    await cleanUp(deps, request, created);
+    throw cause instanceof AgentError ? cause : notPrepared(cause);
+  }
+}
+
+function notPrepared(cause: unknown): AgentError {
+  const recoverable = errnoOf(cause) !== 'EACCES';
+  return new AgentError('executor_failed', `cannot make the run directory: ${describeError(cause)}`, {
+    recoverable,
+    cause,
+  });
+}
+
+async function cleanUp(
+  deps: LaunchDeps,
+  request: LaunchRequest,
+  created: CreatedLeaf | undefined,
+): Promise<void> {
+  if (created !== undefined) await removeLeaf(deps.clock, created.leaf);
+  await removeRunDir(request.runDir);
 }
 
 function completeSpec(

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, openSync, closeSync, readFileSync, writeSync } from 'node:fs';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describeError, errnoOf } from '../base/errors.js';
 import {
   parseExitRecord,
@@ -33,9 +33,14 @@ export function runDirOf(runsDir: string, runId: string): string {
   return join(runsDir, runId.slice(0, 2), runId);
 }
 
-/** Makes the run directory with its spec. @throws a system error; what was made is left to `removeRunDir` */
-export async function writeRunDir(runDir: string, spec: Buffer): Promise<void> {
-  await mkdir(runDir, { recursive: true, mode: 0o700 });
+/** Makes the run directory, empty. @throws a system error; EEXIST: the run was started, or fenced, before */
+export async function makeRunDir(runDir: string): Promise<void> {
+  await mkdir(dirname(runDir), { recursive: true, mode: 0o700 });
+  await mkdir(runDir, { mode: 0o700 });
+}
+
+/** Writes the spec into a fresh run directory. @throws a system error */
+export async function writeSpec(runDir: string, spec: Buffer): Promise<void> {
   // Not synced: a spec is of use in its own boot only, and a power cut ends that.
   const temporary = join(runDir, 'spec.tmp');
   await writeFile(temporary, spec, { mode: 0o600 });

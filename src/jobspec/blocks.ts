@@ -5,7 +5,7 @@
 import { describeTree, down, nameOf, type Session, type Spot } from './session.js';
 import type { Entry, MapNode, Tree } from './tree.js';
 import { isEmpty, type Reader } from './values.js';
-import { suggest } from './words.js';
+import { didYouMean } from './words.js';
 
 /** What is said about a key for people; the reader decides. */
 export interface KeyDoc {
@@ -149,7 +149,8 @@ function isRepeated(entry: Entry, firsts: Map<string, Entry>, spot: Spot, sessio
   const first = firsts.get(entry.key);
   if (first === undefined) firsts.set(entry.key, entry);
   if (first === undefined || (first.labels === undefined && entry.labels === undefined)) return false;
-  session.fault(spot, `block \`${entry.key}\` stands twice here: it can stand once`);
+  const where = session.placeOf({ at: first.keyAt, path: spot.path });
+  session.fault(spot, `block \`${entry.key}\` can stand once here: the first is at ${where}`);
   return true;
 }
 
@@ -187,13 +188,10 @@ function unknownKey<K extends Keys>(
   const what = entry.labels === undefined ? 'key' : 'block';
   const message = `${nounOf(spec.name)} has no ${what} \`${entry.key}\``;
   const home = session.homes.get(entry.key);
-  const close = suggest(
-    entry.key,
-    [...names, ...(session.dialect === 'json' ? [] : Object.keys(spec.notYet))],
-    '',
-  );
-  if (close?.startsWith('did') === true) return [message, close];
-  return [message, home === undefined ? undefined : `\`${entry.key}\` stands in ${nounOf(home)}`];
+  const known = session.dialect === 'json' ? names : [...names, ...Object.keys(spec.notYet)];
+  const close = didYouMean(entry.key, known);
+  if (close !== undefined) return [message, close];
+  return [message, home === undefined ? undefined : `\`${entry.key}\` belongs in ${nounOf(home)}`];
 }
 
 /** The labelled blocks that one entry stands for. */

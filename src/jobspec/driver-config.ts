@@ -1,14 +1,21 @@
 /**
  * Owns the keys of each driver's `config` block: one strict schema per driver, used by the validator on what was
  * written and by the driver on what interpolation made of it. Knows nothing of how a driver runs anything.
- *
- * Values convert as HCL does: a number or bool may stand for a string, and the text of one for the thing itself.
  */
 import * as z from 'zod';
 import { AgentError } from '../base/errors.js';
-import { signalNumber } from '../base/signals.js';
-import { readDuration } from './units.js';
-import { describeValue, suggest } from './words.js';
+import {
+  absolutePath,
+  bool,
+  durationMs,
+  filledText,
+  oneOf,
+  signal,
+  text,
+  texts,
+  whole,
+} from './config-fields.js';
+import { suggest } from './words.js';
 
 /** Config of `raw_exec`: a program run with no isolation of files. */
 export interface RawExecConfig {
@@ -87,104 +94,6 @@ export function isDriverName(name: string): name is DriverName {
 const HIGHEST_OOM_SCORE = 1000;
 const MOST_EXIT_CODE = 255;
 const MOST_REPEATS = 1_000_000;
-
-type Reader<T> = (value: unknown) => { readonly value: T } | { readonly fault: string };
-
-/** A zod type around a plain function, so that every message is ours. */
-function field<T>(read: Reader<T>) {
-  return z.unknown().transform((value, context): T => {
-    const result = value === undefined ? { fault: 'it is missing, and required' } : read(value);
-    if ('value' in result) return result.value;
-    context.addIssue({ code: 'custom', message: result.fault });
-    return z.NEVER;
-  });
-}
-
-function wanted(what: string, value: unknown): { fault: string } {
-  return { fault: `expected ${what}, found ${describeValue(value)}` };
-}
-
-function readText(value: unknown): { value: string } | { fault: string } {
-  if (typeof value === 'string') {
-    return value.includes('\0') ? { fault: 'a string here cannot hold a NUL byte' } : { value };
-  }
-  if (typeof value === 'number' || typeof value === 'boolean') return { value: String(value) };
-  return wanted('a string', value);
-}
-
-const text = () => field(readText);
-
-const filledText = () =>
-  field((value) => {
-    const result = readText(value);
-    return 'value' in result && result.value === '' ? { fault: 'it must not be empty' } : result;
-  });
-
-const texts = () =>
-  field((value): { value: readonly string[] } | { fault: string } => {
-    if (!Array.isArray(value)) return wanted('a list of strings', value);
-    const list: string[] = [];
-    for (const [index, item] of value.entries()) {
-      const result = readText(item);
-      if ('fault' in result) return { fault: `item ${index + 1}: ${result.fault}` };
-      list.push(result.value);
-    }
-    return { value: list };
-  });
-
-const bool = () =>
-  field((value) => {
-    if (typeof value === 'boolean') return { value };
-    if (value === 'true' || value === 'false') return { value: value === 'true' };
-    return wanted('true or false', value);
-  });
-
-const whole = (least: number, most: number) =>
-  field((value) => {
-    const number = typeof value === 'string' && /^-?\d+$/.test(value) ? Number(value) : value;
-    if (typeof number !== 'number' || !Number.isInteger(number)) return wanted('a whole number', value);
-    if (number < least || number > most) {
-      return { fault: `expected a whole number from ${least} to ${most}, found ${number}` };
-    }
-    return { value: number };
-  });
-
-const durationMs = () =>
-  field((value) => {
-    if (value === 0) return { value: 0 };
-    if (typeof value !== 'string') return wanted('a duration such as "1m30s"', value);
-    const read = readDuration(value);
-    return read.ok
-      ? { value: read.value }
-      : { fault: `bad duration ${describeValue(value).replace('the string ', '')}: ${read.why}` };
-  });
-
-const signal = () =>
-  field((value) => {
-    if (value === 0) return { value: undefined };
-    if (typeof value !== 'string' && typeof value !== 'number') return wanted('a signal', value);
-    try {
-      return { value: signalNumber(String(value)) };
-    } catch (error) {
-      if (error instanceof AgentError) return { fault: error.message };
-      throw error;
-    }
-  });
-
-const absolutePath = () =>
-  field((value) => {
-    const result = readText(value);
-    if ('fault' in result || result.value.startsWith('/')) return result;
-    return { fault: `expected an absolute path, found ${describeValue(value)}` };
-  });
-
-const oneOf = <const T extends string>(...choices: readonly T[]) =>
-  field((value) => {
-    const choice = choices.find((candidate) => candidate === value);
-    return choice === undefined
-      ? wanted(choices.map((one) => `"${one}"`).join(' or '), value)
-      : { value: choice };
-  });
 
 const program = { command: filledText(), args: texts().default([]), work_dir: absolutePath().optional() };
 

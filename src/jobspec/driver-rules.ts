@@ -3,19 +3,19 @@ import type { Found } from './blocks.js';
 import { checkDriverConfig, DRIVERS, isDriverName, type DriverName } from './driver-config.js';
 import { down, type Session, type Spot } from './session.js';
 import { toPlain, type MapNode } from './tree.js';
-import { quote, suggest } from './words.js';
+import { didYouMean, quote } from './words.js';
 
 const AVAILABLE = Object.entries(DRIVERS).flatMap(([name, { available }]) => (available ? [name] : []));
+const THERE_IS = `there is ${AVAILABLE.join(' and ')}`;
 
 /** The driver whose schema the config block must follow; undefined when there is no such driver. */
 export function checkDriver({ value, spot }: Found<string>, session: Session): DriverName | undefined {
   if (!isDriverName(value)) {
-    session.fault(spot, `there is no driver ${quote(value)}`, suggest(value, AVAILABLE, 'there is'));
+    session.fault(spot, `there is no driver ${quote(value)}`, didYouMean(value, AVAILABLE) ?? THERE_IS);
     return undefined;
   }
   if (!DRIVERS[value].available) {
-    const hint = `there is ${AVAILABLE.join(' and ')}`;
-    session.fault(spot, `driver \`${value}\` is not available in this version of holdfast yet`, hint);
+    session.fault(spot, `driver \`${value}\` is not available in this version of holdfast yet`, THERE_IS);
   }
   return value;
 }

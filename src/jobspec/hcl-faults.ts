@@ -3,8 +3,8 @@
  * did not understand"; what encloses that place tells what was meant.
  */
 import type { hclLanguage } from 'codemirror-lang-hcl';
-import { DOLLARS } from './hcl-text.js';
-import type { TextFault } from './tree.js';
+import { DOLLARS, shorten } from './hcl-text.js';
+import { LineIndex, repeatedKey, type TextFault, type Tree } from './tree.js';
 
 /** A node of the grammar's tree. */
 export type HclNode = ReturnType<typeof hclLanguage.parser.parse>['topNode'];
@@ -14,22 +14,69 @@ export interface OrderedFault extends TextFault {
   readonly order: number;
 }
 
-/** The first of the faults that a reader found and those that the grammar did. */
-export function firstSyntaxFault(
-  text: string,
-  top: HclNode,
-  found: readonly OrderedFault[],
-): TextFault | undefined {
-  let first = [...found].sort((a, b) => a.order - b.order)[0];
-  top.cursor().iterate(({ type, node }) => {
-    if (!type.isError) return;
-    const fault = explain(text, node);
-    // At the same place the reader's words are the better ones.
-    if (first === undefined || fault.order < first.order) first = fault;
-  });
-  if (first === undefined) return undefined;
-  const { at, message, hint } = first;
-  return { at, message, ...(hint === undefined ? {} : { hint }) };
+/** Collects the faults of one HCL text. */
+export class HclSink {
+  readonly syntax: OrderedFault[] = [];
+  /** Correct HCL that holdfast has not yet. */
+  readonly unsupported: TextFault[] = [];
+  /** Keys set twice. */
+  readonly repeats: TextFault[] = [];
+  readonly #text: string;
+  readonly #lines: LineIndex;
+
+  constructor(text: string) {
+    this.#text = text;
+    this.#lines = new LineIndex(text);
+  }
+
+  /** The first of the syntax faults that were noted and those that the grammar saw. */
+  firstSyntaxFault(top: HclNode): TextFault | undefined {
+    let first = [...this.syntax].sort((a, b) => a.order - b.order)[0];
+    top.cursor().iterate(({ type, node }) => {
+      if (!type.isError) return;
+      const fault = explain(this.#text, node);
+      // At the same place the reader's words are the better ones.
+      if (first === undefined || fault.order < first.order) first = fault;
+    });
+    if (first === undefined) return undefined;
+    const { at, message, hint } = first;
+    return { at, message, ...(hint === undefined ? {} : { hint }) };
+  }
+
+  noteKey(firsts: Map<string, number>, key: string, at: number): void {
+    const first = firsts.get(key);
+    if (first === undefined) firsts.set(key, at);
+    else this.repeats.push(repeatedKey(key, at, this.#lines.place(first)));
+  }
+
+  requireOneLine(parts: readonly HclNode[], message: string): void {
+    for (const [index, part] of parts.entries()) {
+      const next = parts[index + 1];
+      if (next === undefined || !hasNewline(this.#text, part.to, next.from)) continue;
+      this.refuse(part.to, message);
+      return;
+    }
+  }
+
+  /** As a rule the grammar put an error node there, which tells more: so this one comes last. */
+  malformed(node: HclNode): void {
+    this.refuse(node.from, 'expected `key = value` or a block here', this.#text.length + 1);
+  }
+
+  refuse(at: number, message: string, order = at): Tree {
+    this.syntax.push({ at, message, order });
+    return nothing(at);
+  }
+
+  notYet(node: HclNode, what: string): Tree {
+    const text = shorten(this.#text.slice(node.from, node.to));
+    this.unsupported.push({
+      at: node.from,
+      message: `${what} are not supported yet: ${text}`,
+      hint: 'write the value itself',
+    });
+    return nothing(node.from);
+  }
 }
 
 /** True when a line ends between two offsets that have only space and comments between them. */
@@ -50,8 +97,12 @@ function explain(text: string, error: HclNode): OrderedFault {
       }
       case 'StringLit':
       case 'QuotedTemplate':
-        if (lacks(node, 'QuotedTemplateEnd')) {
-          return { at: node.from, message: 'this string has no closing quote on its line', order: node.from };
+        if (text[node.from] === '"' && lacks(node, 'QuotedTemplateEnd')) {
+          const isEmptyLabel = node.parent?.name === 'BlockLabel' && text.startsWith('""', node.from);
+          const message = isEmptyLabel
+            ? 'a label cannot be empty'
+            : 'this string has no closing quote on its line';
+          return { at: node.from, message, order: node.from };
         }
         break;
       case 'HeredocTemplate': {
@@ -72,9 +123,6 @@ function unclosed(text: string, block: HclNode, order: number): OrderedFault {
   const type = block.getChild('BlockType');
   const name = type === null ? '' : text.slice(type.from, type.to).trim();
   const open = block.getChild('{');
-  if (/^[\w-]+[ \t]+""/.test(text.slice(block.from))) {
-    return { at: block.from, message: `the label of block \`${name}\` is empty`, order: block.from + 0.5 };
-  }
   return open === null
     ? {
         at: block.from,
@@ -92,9 +140,8 @@ function unexpected(text: string, error: HclNode, order: number): OrderedFault {
   }
   if (text.startsWith('/*', at))
     return { at, message: 'this comment is never closed: `*/` is missing', order };
-  const inBody =
-    error.parent?.name === 'Block' || error.parent?.name === 'Body' || error.parent?.name === 'ConfigFile';
-  if (word === '"' && inBody) {
+  const beginsLine = /(?:^|[\n{])[ \t]*$/.test(text.slice(0, at));
+  if (word === '"' && beginsLine) {
     const hint = 'where keys need quotes, write a map: `env = { "a.b" = 1 }`';
     return { at, message: 'a key of a block cannot have quotes', hint, order };
   }
@@ -112,4 +159,25 @@ const HINTS = new Map([
 
 function lacks(node: HclNode, child: string): boolean {
   return node.getChild(child) === null;
+}
+
+/** Words for something that begins like a number. */
+export function gluedNumber(word: string): string {
+  return /^-?\d+[eE][+-]?\d*$/.test(word)
+    ? `write the number ${word} without an exponent`
+    : `\`${shorten(word)}\` is not a number: put quotes around it`;
+}
+
+/** Stands for what could not be read. */
+export function nothing(at: number): Tree {
+  return { kind: 'scalar', at, value: null, written: '' };
+}
+
+/** Children that mean something. */
+export function partsOf(node: HclNode | undefined | null): HclNode[] {
+  const parts: HclNode[] = [];
+  for (let child = node?.firstChild ?? null; child !== null; child = child.nextSibling) {
+    if (child.name !== 'Comment' && !child.type.isError) parts.push(child);
+  }
+  return parts;
 }

@@ -66,7 +66,7 @@ export function parseJobFile(text: string, fileName: string): JobResult {
   if (source.length > LARGEST) {
     return fail([{ ...atStart, message: 'the file is larger than 1 MiB', hint: undefined }]);
   }
-  const session = new Session(format.dialect, homesOf(format.dialect));
+  const session = new Session(format.dialect, homesOf(format.dialect), lines);
   const { tree, faults } = readSafely(format.read, source);
   for (const { at, message, hint } of faults) session.fault({ at, path: '' }, message, hint);
   const job = tree === undefined ? undefined : validateFile(tree, session);
@@ -89,7 +89,7 @@ function readSafely(read: (text: string) => ReadText, text: string): ReadText {
  * `{"Job": …}`. Faults have a path and no lines.
  */
 export function parseJobJson(value: unknown): JobResult {
-  const session = new Session('json', homesOf('json'));
+  const session = new Session('json', homesOf('json'), undefined);
   const tree = fromPlain(value);
   const top = { at: 0, path: '' };
   if (tree === undefined) session.fault(top, `more than ${DEEPEST} levels of nesting`);

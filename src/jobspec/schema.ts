@@ -1,6 +1,7 @@
 /**
  * Owns the tables of all blocks and keys of a job file: names in both spellings, type, default, meaning, and what
- * Nomad has here that holdfast has not yet. The validator reads them, and docs/jobspec.md is made from them.
+ * Nomad has here that holdfast has not yet. The validator reads them, and docs/jobspec.md is made from them: it is
+ * long because all of it is one table.
  */
 import {
   readBlock,

@@ -1,5 +1,5 @@
 /** Owns one reading of a job file: its dialect, and the faults and warnings found so far, in any order. */
-import type { Tree } from './tree.js';
+import type { LineIndex, Tree } from './tree.js';
 import { describeValue } from './words.js';
 
 /** How keys are spelt and values written: HCL and YAML share Nomad's snake_case, JSON is Nomad's API. */
@@ -26,9 +26,13 @@ export class Session {
   readonly faults: Finding[] = [];
   readonly warnings: Finding[] = [];
 
-  constructor(dialect: Dialect, homes: ReadonlyMap<string, string>) {
+  readonly #lines: LineIndex | undefined;
+
+  /** @param lines of the text; undefined when there is none */
+  constructor(dialect: Dialect, homes: ReadonlyMap<string, string>, lines: LineIndex | undefined) {
     this.dialect = dialect;
     this.homes = homes;
+    this.#lines = lines;
   }
 
   /** Notes a fault. Gives null, which is what a reader of values returns then. */
@@ -39,6 +43,12 @@ export class Session {
 
   warn(spot: Spot, message: string, hint?: string): void {
     this.warnings.push({ at: spot.at, path: spot.path, message, hint });
+  }
+
+  /** Where something stands, for a message about something else. */
+  placeOf({ at, path }: Spot): string {
+    const place = this.#lines?.place(at);
+    return place === undefined ? path : `line ${place.line}, column ${place.column}`;
   }
 
   /** `expected X, found Y` at a value. */

@@ -44,7 +44,7 @@ export function readDuration(text: string): Read<number> {
     const found = term.exec(trimmed);
     const [all = '', whole = '', fraction = '', unit = ''] = found ?? [];
     const nsPerUnit = NS_PER_UNIT.get(unit);
-    if (found !== null && nsPerUnit === undefined) {
+    if (whole + fraction !== '' && nsPerUnit === undefined) {
       return { ok: false, why: `unknown unit ${JSON.stringify(unit)}: ${UNITS}` };
     }
     if (nsPerUnit === undefined || whole + fraction === '') return { ok: false, why: UNITS };

@@ -8,7 +8,7 @@ import { signalName, signalNumber } from '../base/signals.js';
 import { down, nameOf, type Session, type Spot } from './session.js';
 import type { ScalarNode, Tree } from './tree.js';
 import { readDuration, readMib, readNanoseconds } from './units.js';
-import { quote, suggest } from './words.js';
+import { didYouMean, quote } from './words.js';
 
 export type Reader<T> = (node: Tree, spot: Spot, session: Session) => T | null;
 
@@ -121,10 +121,12 @@ export function oneOf<const T extends string>(choices: readonly T[]): Reader<T> 
     if (value === null) return null;
     const choice = choices.find((candidate) => candidate === value);
     if (choice !== undefined) return choice;
-    const close = suggest(value, choices, '');
-    const hint = close?.startsWith('did') === true ? close : undefined;
     const list = choices.map((one) => `"${one}"`).join(', ');
-    return session.fault(spot, `${nameOf(spot)}: expected one of ${list}, found ${quote(value)}`, hint);
+    return session.fault(
+      spot,
+      `${nameOf(spot)}: expected one of ${list}, found ${quote(value)}`,
+      didYouMean(value, choices),
+    );
   };
 }
 

@@ -19,10 +19,16 @@ export function describeValue(value: unknown): string {
   return Array.isArray(value) ? 'a list' : 'a map';
 }
 
+/** `did you mean …?` for a misspelt word. */
+export function didYouMean(word: string, candidates: Iterable<string>): string | undefined {
+  const close = nearest(word, candidates);
+  return close === undefined ? undefined : `did you mean \`${close}\`?`;
+}
+
 /** `did you mean …?` for a misspelt word, else the words there are (when they are few). */
 export function suggest(word: string, candidates: readonly string[], what: string): string | undefined {
-  const close = nearest(word, candidates);
-  if (close !== undefined) return `did you mean \`${close}\`?`;
+  const close = didYouMean(word, candidates);
+  if (close !== undefined) return close;
   if (candidates.length === 0 || candidates.length > MOST_LISTED) return undefined;
   return `${what}: ${candidates.join(', ')}`;
 }

@@ -99,12 +99,12 @@ class YamlReader {
     for (const { key: keyNode, value } of node.items) {
       const keyAt = this.#offset(keyNode, at);
       if (!this.#yaml.isScalar(keyNode)) {
-        this.faults.push({ at: keyAt, message: 'a key must be plain text' });
+        this.#stop({ at: keyAt, message: 'a key must be plain text' });
         continue;
       }
       const key = this.#scalar(keyNode, keyAt).written;
       if (key === '<<') {
-        this.faults.push({ at: keyAt, message: 'merge keys (`<<`) are not supported: repeat the keys' });
+        this.#stop({ at: keyAt, message: 'merge keys (`<<`) are not supported: repeat the keys' });
         continue;
       }
       const first = firsts.get(key);

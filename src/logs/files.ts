@@ -35,7 +35,9 @@ export type LogOrigin =
   /** At the last `count` lines; an unfinished last line is a line. */
   | { readonly kind: 'lines'; readonly count: number }
   /** At the oldest file that was written to at this time or later. As fine as the files are, and no finer. */
-  | { readonly kind: 'since'; readonly atMs: number };
+  | { readonly kind: 'since'; readonly atMs: number }
+  /** At a place that a reader has reached before; if its file is gone, at the next one that is left. */
+  | { readonly kind: 'position'; readonly at: LogPosition };
 
 /** Numbers with more digits are not ours: they could not be counted exactly. */
 const MOST_DIGITS = 15;

@@ -72,7 +72,7 @@ export async function* readLog(
   await using directory = await LogDirectory.open(source.logDir);
   const found = await directory.find(source.task, source.stream);
   const begin = await findPosition(directory, found, options.from);
-  await using cursor = new Cursor(directory, source, begin);
+  await using cursor = new Cursor(directory, source, begin, options.from.kind === 'position');
   using changes = new Changes(directory.path, options);
   const end = options.follow ? undefined : endOf(found);
   const aborted = (): boolean => options.signal?.aborted === true;
@@ -111,11 +111,13 @@ class Cursor implements AsyncDisposable {
   /** Number of the file that the last chunk came from. */
   #lastRead: number | undefined;
 
-  constructor(directory: LogDirectory, source: LogSource, begin: LogPosition) {
+  /** @param isResumed `begin` was reached by reading: what is missing from there on is lost */
+  constructor(directory: LogDirectory, source: LogSource, begin: LogPosition, isResumed: boolean) {
     this.#directory = directory;
     this.#source = source;
     this.#begin = begin;
     this.#newestHeld = begin.fileNumber - 1;
+    this.#lastRead = isResumed ? begin.fileNumber - 1 : undefined;
   }
 
   /** Opens the files that are new since the last look. */

@@ -28,6 +28,8 @@ export async function findPosition(
       return fromEnd(files, from.offsetBytes);
     case 'since':
       return fromTime(files, from.atMs);
+    case 'position':
+      return from.at;
     case 'lines':
       return from.count === 0 ? endOf(files) : findLines(directory, files, from.count);
   }

@@ -56,8 +56,8 @@ function fill(input: PlaceInput, group: TaskGroup, index: number): Placement | u
   const running = live.find((alloc) => alloc.desiredStatus === 'run');
   if (running !== undefined) {
     if (running.jobVersion === job.version) return undefined;
-    const before = input.specOf(running.jobVersion)?.groups.find((old) => old.name === group.name);
-    if (before !== undefined && needsNoNewRun(before, group)) {
+    const before = input.specOf(running.jobVersion);
+    if (before !== undefined && needsNoNewRun(before, job.spec, group.name)) {
       return { kind: 'update_in_place', alloc: running, group };
     }
     return { kind: 'stop', alloc: running, why: `job was updated to version ${job.version}` };
@@ -75,13 +75,19 @@ function wantsAnother({ job, retryFailed }: PlaceInput, last: AllocRecord): bool
   return last.clientStatus === 'lost' || (last.clientStatus === 'failed' && retryFailed);
 }
 
-/** True when the two differ only in settings that are read when they are used. */
-function needsNoNewRun(before: TaskGroup, after: TaskGroup): boolean {
-  return isDeepStrictEqual(whatRuns(before), whatRuns(after));
+/** True when the two differ, for that group, only in settings that are read when they are used. */
+function needsNoNewRun(before: Job, after: Job, groupName: string): boolean {
+  return isDeepStrictEqual(whatRuns(before, groupName), whatRuns(after, groupName));
 }
 
-function whatRuns(group: TaskGroup): unknown {
-  return { name: group.name, meta: group.meta, tasks: group.tasks.map(whatTaskRuns) };
+/** Of the job all that its tasks can see in their environment, and the type, which decides about restarts. */
+function whatRuns(job: Job, groupName: string): unknown {
+  const group = job.groups.find((candidate) => candidate.name === groupName);
+  return {
+    ...job,
+    priority: undefined,
+    groups: group && { ...group, count: undefined, tasks: group.tasks.map(whatTaskRuns) },
+  };
 }
 
 function whatTaskRuns(task: Task): unknown {

@@ -31,19 +31,29 @@ export interface Evaluated {
   readonly unchanged: boolean;
 }
 
+/** How soon a job is looked at again when the store refused what it needed. */
+const EVALUATE_RETRY_MS = 5_000;
+
+interface EvaluateOptions {
+  /** The job as it was just changed, for when the store keeps the change but cannot show it yet. */
+  readonly job?: JobRecord;
+  readonly retryFailed?: boolean;
+  readonly noShutdownDelay?: boolean;
+}
+
 /** Key in the host table: this job is to be forgotten once its allocs are over. */
 const purgeKey = (jobId: string): string => `purge/${jobId}`;
 
 export class Scheduler {
   readonly #deps: SchedulerDeps;
   #last: Promise<unknown> = Promise.resolve();
+  /** Jobs for which a timer is set. */
+  readonly #reconsidering = new Set<string>();
 
   constructor(deps: SchedulerDeps) {
     this.#deps = deps;
     deps.allocs.onEnded((jobId) => {
-      this.#inTurn(() => this.#evaluate(jobId, false)).catch((error: unknown) => {
-        deps.logger.error({ job_id: jobId, error: describeError(error) }, 'cannot evaluate a job');
-      });
+      void this.#reconsider(jobId);
     });
   }
 
@@ -57,7 +67,7 @@ export class Scheduler {
       if (subject !== undefined) allocs.run(subject);
     }
     for (const { record: job } of store.listJobs()) {
-      await this.#inTurn(() => this.#evaluate(job.id, false));
+      await this.#reconsider(job.id);
     }
   }
 
@@ -91,12 +101,15 @@ export class Scheduler {
           { whenRefused: 'reject' },
         );
       }
-      await this.#evaluate(spec.id, true);
+      await this.#evaluateOrRetry(spec.id, { retryFailed: true });
       return this.#evaluated(spec.id, same);
     });
   }
 
-  /** @throws AgentError not_found, store_unavailable */
+  /**
+   * Acts also when the disk refuses writes (a task may be what fills it); the store keeps the change until it can.
+   * @throws AgentError not_found
+   */
   stop(
     jobId: string,
     options: { readonly purge: boolean; readonly noShutdownDelay: boolean },
@@ -105,14 +118,13 @@ export class Scheduler {
       const { store } = this.#deps;
       const before = store.getJob(jobId);
       if (before === undefined) throw new AgentError('not_found', `no job ${jobId}: see holdfast ps -a`);
-      const changes: Change[] = [];
-      if (!before.record.stopped) {
-        const { record } = before;
-        changes.push({ kind: 'put_job', job: { ...record, version: record.version + 1, stopped: true } });
-      }
+      const { record } = before;
+      const job = record.stopped ? record : { ...record, version: record.version + 1, stopped: true };
+      const changes: Change[] = record.stopped ? [] : [{ kind: 'put_job', job }];
       if (options.purge) changes.push({ kind: 'put_host', key: purgeKey(jobId), value: 'yes' });
-      if (changes.length > 0) await store.commit(changes, { whenRefused: 'reject' });
-      await this.#evaluate(jobId, false, options.noShutdownDelay);
+      if (changes.length > 0) await store.commit(changes, { whenRefused: 'keep' });
+      if (options.noShutdownDelay) await this.#hurry(jobId);
+      await this.#evaluateOrRetry(jobId, { job, noShutdownDelay: options.noShutdownDelay });
       return this.#evaluated(jobId, changes.length === 0);
     });
   }
@@ -134,31 +146,78 @@ export class Scheduler {
     return result;
   }
 
-  async #evaluate(jobId: string, retryFailed: boolean, noShutdownDelay = false): Promise<void> {
+  /** Looks at a job again because something happened to it. Never rejects: what cannot be done now is tried later. */
+  async #reconsider(jobId: string): Promise<void> {
+    const { allocs, store, logger } = this.#deps;
+    if (allocs.leaving) return;
+    // What is kept for the disk is not seen by reads yet, and a place must be judged by how its alloc really ended.
+    if (store.keptChanges() > 0) {
+      this.#reconsiderLater(jobId);
+      return;
+    }
+    await this.#inTurn(() => this.#evaluateOrRetry(jobId, {})).catch((error: unknown) => {
+      logger.error({ job_id: jobId, error: describeError(error) }, 'cannot evaluate a job, trying again');
+    });
+  }
+
+  #reconsiderLater(jobId: string): void {
+    if (this.#reconsidering.has(jobId)) return;
+    this.#reconsidering.add(jobId);
+    const timer = this.#deps.clock.setTimer(EVALUATE_RETRY_MS, () => {
+      this.#reconsidering.delete(jobId);
+      void this.#reconsider(jobId);
+    });
+    timer.unref();
+  }
+
+  /** The wish is stored by now: when it cannot be carried out at once, that is for us to repeat. */
+  async #evaluateOrRetry(jobId: string, options: EvaluateOptions): Promise<void> {
+    try {
+      await this.#evaluate(jobId, options);
+      if (this.#deps.store.keptChanges() > 0) this.#reconsiderLater(jobId);
+    } catch (error) {
+      this.#reconsiderLater(jobId);
+      throw error;
+    }
+  }
+
+  async #evaluate(jobId: string, options: EvaluateOptions): Promise<void> {
     const { store, allocs } = this.#deps;
-    const found = store.getJob(jobId);
-    if (found === undefined) return;
-    const job = found.record;
+    const job = options.job ?? store.getJob(jobId)?.record;
+    if (job === undefined) return;
     const placements = place({
       job,
       allocs: store.listAllocs({ jobId }).map(({ record }) => record),
       isLive: (id) => allocs.isLive(id),
       specOf: (version) => store.getJobVersion(jobId, version)?.record.spec,
-      retryFailed,
+      retryFailed: options.retryFailed ?? false,
     });
     await this.#stopAllocs(
       placements.filter((placement) => placement.kind === 'stop'),
-      noShutdownDelay,
+      options.noShutdownDelay ?? false,
     );
     await this.#run(job, placements);
     await this.#purgeIfOver(job);
+  }
+
+  /** Allocs that stop already, and wait for `shutdown_delay`, shall not wait any longer. */
+  async #hurry(jobId: string): Promise<void> {
+    const { store, allocs } = this.#deps;
+    const waiting = store
+      .listAllocs({ jobId })
+      .flatMap(({ record }) => allocs.get(record.id)?.alloc ?? [])
+      .filter((alloc) => alloc.desiredStatus === 'stop' && !alloc.noShutdownDelay);
+    await this.#stopAllocs(
+      waiting.map((alloc) => ({ alloc, why: alloc.desiredDescription })),
+      true,
+    );
   }
 
   async #stopAllocs(
     stops: readonly { readonly alloc: AllocRecord; readonly why: string }[],
     noShutdownDelay: boolean,
   ): Promise<void> {
-    const { store, allocs } = this.#deps;
+    const { store, allocs, logger } = this.#deps;
     const stopped = stops.flatMap(({ alloc, why }) => {
       const runner = allocs.get(alloc.id);
       if (runner === undefined) return [];
@@ -167,14 +226,11 @@ export class Scheduler {
     });
     if (stopped.length === 0) return;
     // A disk that refuses writes must not keep anything alive: stopping acts all the same.
-    await store.commit(
-      stopped.map(({ alloc }) => ({ kind: 'put_alloc', alloc })),
-      { whenRefused: 'keep' },
-    );
-    for (const { runner, alloc } of stopped) {
-      const subject = this.#subject(alloc);
-      if (subject !== undefined) runner.update(subject.job, subject.group);
-    }
+    const puts = stopped.map(({ alloc }): Change => ({ kind: 'put_alloc', alloc }));
+    await store.commit(puts, { whenRefused: 'keep' }).catch((error: unknown) => {
+      logger.error({ error: describeError(error) }, 'cannot store that allocs shall stop, stopping them');
+    });
+    for (const { runner } of stopped) runner.stop();
   }
 
   async #run(job: JobRecord, placements: readonly Placement[]): Promise<void> {
@@ -188,9 +244,8 @@ export class Scheduler {
       .filter((placement) => placement.kind === 'update_in_place')
       .flatMap(({ alloc, group }) => {
         const runner = allocs.get(alloc.id);
-        return runner === undefined
-          ? []
-          : [{ runner, group, alloc: runner.want({ jobVersion: job.version }) }];
+        if (runner === undefined) return [];
+        return [{ runner, group, before: alloc, alloc: runner.want({ jobVersion: job.version }) }];
       });
     const changes: Change[] = [
       ...updated.map(({ alloc }): Change => ({ kind: 'put_alloc', alloc })),
@@ -202,7 +257,12 @@ export class Scheduler {
         })),
       ]),
     ];
-    if (changes.length > 0) await store.commit(changes, { whenRefused: 'reject' });
+    try {
+      if (changes.length > 0) await store.commit(changes, { whenRefused: 'reject' });
+    } catch (error) {
+      for (const { runner, before } of updated) runner.want({ jobVersion: before.jobVersion });
+      throw error;
+    }
     for (const { runner, group } of updated) runner.update(job.spec, group);
     for (const subject of created) allocs.run(subject);
   }

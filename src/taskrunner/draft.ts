@@ -2,7 +2,7 @@
 import { appendBounded } from '../events/ring.js';
 import { failsTask, type StampedTaskEvent, type TaskEvent } from '../events/task-event.js';
 import type { Moment, RunOutcome, TaskPhase, TaskRecord } from '../state/store.js';
-import type { Effect, Mode, RunChange, RunnerState, StepContext } from './machine.js';
+import type { Effect, HookPhase, Mode, RunChange, RunnerState, StepContext } from './machine.js';
 
 /** What one step came to. */
 export interface StepResult {
@@ -22,6 +22,7 @@ export class Draft {
   mode: Mode;
   refused: string | undefined;
   #state: RunnerState;
+  #timerSet = false;
   readonly #events: StampedTaskEvent[] = [];
   readonly #runChanges: RunChange[] = [];
   readonly #effects: Effect[] = [];
@@ -51,7 +52,7 @@ export class Draft {
     this.set({ phase, phaseDetail: detail });
   }
 
-  update(fields: Partial<Pick<RunnerState, 'task' | 'skipDelay'>>): void {
+  update(fields: Partial<Pick<RunnerState, 'task' | 'jobType' | 'gateOpen' | 'skipDelay'>>): void {
     this.#state = { ...this.#state, ...fields };
   }
 
@@ -72,6 +73,10 @@ export class Draft {
     this.#effects.push(effect);
   }
 
+  runHooks(phase: HookPhase): void {
+    this.effect({ kind: 'run_hooks', phase, attempt: this.record.attempts });
+  }
+
   changeRun(change: RunChange): void {
     this.#runChanges.push(change);
   }
@@ -85,14 +90,15 @@ export class Draft {
 
   /** Sets the one timer that counts; an earlier one that fires later is ignored. */
   setTimer(delayMs: number): void {
-    const timer = this.#state.timer + 1;
-    this.#state = { ...this.#state, timer };
-    this.effect({ kind: 'set_timer', id: timer, delayMs });
+    this.#timerSet = true;
+    this.effect({ kind: 'set_timer', id: this.#state.timer + 1, delayMs });
   }
 
   result(): StepResult {
+    // A new mode does not know what the old one's timer was for.
+    const timer = this.#state.timer + (this.#timerSet || this.mode !== this.#state.mode ? 1 : 0);
     return {
-      state: { ...this.#state, record: this.record, mode: this.mode },
+      state: { ...this.#state, record: this.record, mode: this.mode, timer },
       events: this.#events,
       runChanges: this.#runChanges,
       effects: this.#effects,

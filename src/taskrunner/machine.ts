@@ -45,7 +45,9 @@ export interface RunnerState {
   /** As of the newest job version: settings are read when they are used, never when a run starts. */
   readonly task: Task;
   readonly jobType: JobType;
-  /** Timers set so far; only the newest one counts when it fires. */
+  /** The lifecycle gate has opened. It may open while the runner is busy with something else. */
+  readonly gateOpen: boolean;
+  /** Id of the one timer that counts when it fires: it counts only in the mode that set it. */
   readonly timer: number;
   /** Skip `shutdown_delay` in the stop under way. */
   readonly skipDelay: boolean;
@@ -58,7 +60,8 @@ export type RunnerEvent =
   /** First of all. `lastRanForMs`: of the newest ended run, if known. */
   | { readonly kind: 'begin'; readonly lastRanForMs: number | undefined }
   | { readonly kind: 'gate_open' }
-  | { readonly kind: 'hooks_done'; readonly phase: HookPhase }
+  /** `attempt` as in the effect that this answers. */
+  | { readonly kind: 'hooks_done'; readonly phase: HookPhase; readonly attempt: number }
   /** Only prestart can fail; all others log and go on. */
   | {
       readonly kind: 'prestart_failed';
@@ -107,13 +110,14 @@ export type RunnerEvent =
   | { readonly kind: 'signal'; readonly signal: string; readonly reason: string }
   /** Every task of the alloc is dead: run the stop hooks and be done. */
   | { readonly kind: 'finish' }
-  | { readonly kind: 'update'; readonly task: Task }
+  | { readonly kind: 'update'; readonly task: Task; readonly jobType: JobType }
   | { readonly kind: 'say'; readonly event: TaskEvent }
   | { readonly kind: 'shutdown' };
 
 /** What the shell shall do, after the new record is stored, in this order. */
 export type Effect =
-  | { readonly kind: 'run_hooks'; readonly phase: HookPhase }
+  /** `attempt`: attempts made when it was asked for, so that an answer that comes too late is known as such. */
+  | { readonly kind: 'run_hooks'; readonly phase: HookPhase; readonly attempt: number }
   /** Cancels prestart hooks; their answer still comes. */
   | { readonly kind: 'abort_hooks' }
   /** The intent must be durable first: if the store refuses it the shell answers `not_stored` and does not start. */

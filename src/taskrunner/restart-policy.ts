@@ -83,7 +83,15 @@ function openWindow(
   if (window === undefined || elapsedMs(window.opened, at) >= policy.intervalMs) return fresh;
   const ranForMs = end.kind === 'exit' ? end.ranForMs : undefined;
   const stable = policy.resetAfterMs !== undefined && (ranForMs ?? 0) >= policy.resetAfterMs;
-  return stable ? fresh : window;
+  return stable ? fresh : inThisBoot(window, at);
+}
+
+/** The same window by the clock of this boot: from here on no step of the wall clock can move it. */
+function inThisBoot(window: RestartWindow, at: Moment): RestartWindow {
+  if (window.opened.bootId === at.bootId) return window;
+  const ageMs = elapsedMs(window.opened, at);
+  const opened = { wallMs: at.wallMs - ageMs, monoMs: at.monoMs - ageMs, bootId: at.bootId };
+  return { ...window, opened };
 }
 
 function afterTheLastAttempt(

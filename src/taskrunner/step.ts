@@ -4,7 +4,7 @@
  * Over 300 lines because it is the one place where a reader sees the whole life of a task.
  */
 import type { ExitReport } from '../events/exit-result.js';
-import type { RunHandle } from '../state/store.js';
+import type { Moment, RunHandle } from '../state/store.js';
 import { Draft, type StepResult } from './draft.js';
 import { nextKillRetry } from './kill-backoff.js';
 import {
@@ -26,6 +26,7 @@ const RECOVER_RETRY_LAST_MS = 30_000;
 export function step(state: RunnerState, event: RunnerEvent, context: StepContext): StepResult {
   const draft = new Draft(state, context);
   if (draft.mode.at !== 'left') apply(draft, event);
+  else if (event.kind === 'restart' || event.kind === 'signal') draft.refused = 'the agent is leaving';
   return draft.result();
 }
 
@@ -35,10 +36,11 @@ function apply(draft: Draft, event: RunnerEvent): void {
       begin(draft, event.lastRanForMs);
       return;
     case 'gate_open':
+      draft.update({ gateOpen: true });
       if (draft.mode.at === 'waiting') toPrestart(draft);
       return;
     case 'hooks_done':
-      onHooksDone(draft, event.phase);
+      if (event.attempt === draft.record.attempts) onHooksDone(draft, event.phase);
       return;
     case 'prestart_failed':
       onPrestartFailed(draft, event);
@@ -95,14 +97,15 @@ function apply(draft: Draft, event: RunnerEvent): void {
     case 'finish':
       if (draft.mode.at === 'dead') {
         draft.mode = { at: 'finishing' };
-        draft.effect({ kind: 'run_hooks', phase: 'stop' });
+        draft.runHooks('stop');
       }
       return;
     case 'update':
-      draft.update({ task: event.task });
+      draft.update({ task: event.task, jobType: event.jobType });
       return;
     case 'say':
-      draft.emit(event.event);
+      // What comes after the end is about nothing that is remembered; the alloc may be purged by then.
+      if (draft.mode.at !== 'complete') draft.emit(event.event);
       return;
     case 'shutdown':
       draft.effect({ kind: 'abort_hooks' });
@@ -156,27 +159,31 @@ function begin(draft: Draft, lastRanForMs: number | undefined): void {
 
 /** The delay that is left counts on; a restart of the agent neither forgets nor shortens it. */
 function resumeBackoff(draft: Draft): void {
-  const { nextStart, killReason } = draft.record;
+  const { nextStart, killReason, lastRestartAtMs } = draft.record;
   if (killReason !== undefined) {
     die(draft);
     return;
   }
-  const now = draft.now;
-  const leftMs =
-    nextStart === undefined
-      ? 0
-      : nextStart.bootId === now.bootId
-        ? nextStart.monoMs - now.monoMs
-        : nextStart.wallMs - now.wallMs;
   draft.mode = { at: 'backoff' };
-  draft.setTimer(Math.max(0, leftMs));
+  draft.setTimer(nextStart === undefined ? 0 : leftMs(nextStart, lastRestartAtMs, draft.now));
+}
+
+/** Across a reboot only the wall clock is left, and a step of it must not make the delay longer than it was. */
+function leftMs(due: Moment, setAtWallMs: number | undefined, now: Moment): number {
+  if (due.bootId === now.bootId) return Math.max(0, due.monoMs - now.monoMs);
+  const wholeMs = due.wallMs - (setAtWallMs ?? now.wallMs);
+  return Math.max(0, Math.min(due.wallMs - now.wallMs, wholeMs));
 }
 
 // ---- up --------------------------------------------------------------------------------------------------------
 
 function toWaiting(draft: Draft): void {
-  draft.mode = { at: 'waiting' };
   draft.set({ state: 'pending' });
+  if (draft.state.gateOpen) {
+    toPrestart(draft);
+    return;
+  }
+  draft.mode = { at: 'waiting' };
   draft.enter('waiting');
 }
 
@@ -184,7 +191,7 @@ function toPrestart(draft: Draft): void {
   draft.mode = { at: 'prestart' };
   draft.set({ state: 'pending', nextStart: undefined });
   draft.enter('prestart');
-  draft.effect({ kind: 'run_hooks', phase: 'prestart' });
+  draft.runHooks('prestart');
 }
 
 function onHooksDone(draft: Draft, phase: HookPhase): void {
@@ -247,7 +254,7 @@ function onStarted(draft: Draft, runId: string, ref: RunHandle, startedAtMs: num
   draft.mode = { at: 'running', runId };
   draft.enter('running');
   if (draft.record.killReason !== undefined) beginStop(draft, runId);
-  else draft.effect({ kind: 'run_hooks', phase: 'poststart' });
+  else draft.runHooks('poststart');
 }
 
 function onStartFailed(
@@ -289,7 +296,7 @@ function onRecoveredRunning(draft: Draft, runId: string, ref: RunHandle, started
   if (stopUnderWay) beginStop(draft, runId);
   else {
     if (record.phase !== 'running' || record.phaseDetail !== '') draft.enter('running');
-    draft.effect({ kind: 'run_hooks', phase: 'poststart' });
+    draft.runHooks('poststart');
   }
 }
 
@@ -328,7 +335,7 @@ function onExited(draft: Draft, runId: string, report: ExitReport): void {
 function afterExit(draft: Draft, end: AttemptEnd): void {
   draft.mode = { at: 'exited', end };
   draft.enter('exited');
-  draft.effect({ kind: 'run_hooks', phase: 'exited' });
+  draft.runHooks('exited');
 }
 
 /** What follows the end of an attempt: what was asked for comes before the policy. */
@@ -458,7 +465,7 @@ function onSignal(draft: Draft, signal: string, reason: string): void {
 function beginStop(draft: Draft, runId: string): void {
   draft.mode = { at: 'stopping', runId, stage: 'pre_kill', attempt: 1 };
   draft.enter('stopping', draft.record.killReason ?? draft.record.restartReason ?? '');
-  draft.effect({ kind: 'run_hooks', phase: 'pre_kill' });
+  draft.runHooks('pre_kill');
 }
 
 function afterPreKill(draft: Draft, runId: string): void {

@@ -85,9 +85,13 @@ function lookUp(
   input: TaskEnvInput,
 ): string | undefined {
   const quoted = /^env\[\s*"([^"]*)"\s*\]$/.exec(name);
-  if (quoted?.[1] !== undefined) return env[quoted[1]] ?? '';
-  if (name.startsWith('NOMAD_')) return env[name];
-  return input.node[name];
+  if (quoted?.[1] !== undefined) return own(env, quoted[1]) ?? '';
+  return own(name.startsWith('NOMAD_') ? env : input.node, name);
+}
+
+/** Not what every object inherits: `${constructor}` names nothing. */
+function own(values: Readonly<Record<string, string>>, name: string): string | undefined {
+  return Object.hasOwn(values, name) ? values[name] : undefined;
 }
 
 function nomadVariables(input: TaskEnvInput): Record<string, string> {

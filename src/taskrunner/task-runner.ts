@@ -3,6 +3,7 @@
  * then does what it was told, feeding the answers back as events. It decides nothing itself.
  */
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { AgentError, describeError, isRecoverable } from '../base/errors.js';
 import type { Clock, Timer } from '../base/clock.js';
 import { Deferred } from '../base/deferred.js';
@@ -74,9 +75,13 @@ export class TaskRunner {
   #state: RunnerState;
   #handle: DriverHandle | undefined;
   readonly #releases = new Map<string, () => Promise<void>>();
-  #timer: Timer | undefined;
-  /** The newest run, as last handed to the store (which may be a moment behind). */
+  /** Of runs whose end waits for a disk that refuses writes: until it is stored what they left is evidence. */
+  readonly #owedReleases: { readonly runId: string; readonly release: () => Promise<void> }[] = [];
+  #timer: { readonly id: number; readonly timer: Timer } | undefined;
+  /** The run in hand, as last handed to the store (which may be a moment behind) or read from it. */
   #openRun: RunRecord | undefined;
+  /** As last handed to the store, and taken by it. */
+  #handedOver: TaskRecord;
   #hookAbort = new AbortController();
 
   constructor(deps: TaskRunnerDeps, subject: TaskRunnerSubject) {
@@ -88,11 +93,13 @@ export class TaskRunner {
       { allocId: subject.allocId, task: subject.task.name },
       deps.storedHooks,
     );
+    this.#handedOver = subject.record;
     this.#state = {
       record: subject.record,
       mode: { at: 'new' },
       task: subject.task,
       jobType: subject.job.type,
+      gateOpen: false,
       timer: 0,
       skipDelay: false,
     };
@@ -154,10 +161,13 @@ export class TaskRunner {
   /** A newer job version that needs no new run. Read by the next decision that uses it. */
   update(job: Job, group: TaskGroup, task: Task): void {
     this.#subject = { ...this.#subject, job, group, task };
-    this.#post({ kind: 'update', task });
+    this.#post({ kind: 'update', task, jobType: job.type });
   }
 
-  /** Lets go of the task without touching it. Resolves when nothing of this runner is at work any more. */
+  /**
+   * Lets go of the task without touching it. Resolves when this runner decides and stores nothing any more; a start or a
+   * hook in flight is not waited for, its answer is ignored, and the next agent finds out what came of it.
+   */
   async shutdown(): Promise<void> {
     this.#post({ kind: 'shutdown' });
     await this.done;
@@ -182,6 +192,13 @@ export class TaskRunner {
   // ---- persist, then act, then tell ------------------------------------------------------------------------------
 
   async #handleMessage({ event, reply }: Message): Promise<void> {
+    const refusal = await this.#take(event, reply);
+    // At once, before any other event: nothing may be stored that names a run whose intent is not.
+    if (refusal !== undefined) await this.#take({ kind: 'not_stored', error: refusal }, undefined);
+  }
+
+  /** @returns why the intent that this led to was refused by the store; undefined when all went well */
+  async #take(event: RunnerEvent, reply: Message['reply']): Promise<string | undefined> {
     const { clock, bootId, driver, maxKillTimeoutMs } = this.#deps;
     const before = this.#state;
     const result = step(before, event, {
@@ -196,19 +213,22 @@ export class TaskRunner {
     this.#state = result.state;
     if (result.refused !== undefined) {
       reply?.reject(new AgentError('not_running', `${this.#subject.task.name}: ${result.refused}`));
-      return;
+      return undefined;
     }
-    const stored = await this.#persist(before, result);
-    if (stored === 'refused') return;
+    const stored = await this.#persist(result);
+    if (typeof stored === 'object') return stored.refusal;
     for (const effect of result.effects) this.#perform(effect, stored, reply);
+    this.#dropStaleTimer();
     const replyLater = result.effects.some((effect) => effect.kind === 'signal');
     if (!replyLater) reply?.resolve();
     if (result.state.record !== before.record) this.#deps.onChanged(result.state.record);
+    return undefined;
   }
 
-  async #persist(before: RunnerState, result: StepResult): Promise<'stored' | 'kept' | 'refused'> {
+  async #persist(result: StepResult): Promise<'stored' | 'kept' | { readonly refusal: string }> {
     const { record } = result.state;
-    if (record === before.record && result.runChanges.length === 0) return 'stored';
+    // A task that waits for a full disk or a lost executor says the same again with each try.
+    if (result.runChanges.length === 0 && isDeepStrictEqual(record, this.#handedOver)) return 'stored';
     const changes: Change[] = [
       ...result.runChanges.flatMap((change) => this.#runChange(change)),
       { kind: 'put_task', task: record },
@@ -221,6 +241,7 @@ export class TaskRunner {
     ];
     const isIntent = result.effects.some((effect) => effect.kind === 'start');
     const commit = this.#deps.persist(record, changes, isIntent ? 'reject' : 'keep');
+    if (!isIntent) this.#handedOver = record;
     if (!isIntent && result.effects.every(canRunBeforeStored)) {
       // The store keeps the order; waiting here would only make the next event wait.
       commit.catch((error: unknown) => {
@@ -229,12 +250,12 @@ export class TaskRunner {
       return 'stored';
     }
     try {
-      return await commit;
+      const how = await commit;
+      this.#handedOver = record;
+      return how;
     } catch (error) {
       this.#logger.error({ error: describeError(error) }, 'cannot store a change of the task');
-      if (!isIntent) return 'kept';
-      this.#post({ kind: 'not_stored', error: describeError(error) });
-      return 'refused';
+      return isIntent ? { refusal: describeError(error) } : 'kept';
     }
   }
 
@@ -257,8 +278,8 @@ export class TaskRunner {
       this.#openRun = run;
       return [{ kind: 'put_run', run }];
     }
-    const open = this.#openRun?.runId === change.runId ? this.#openRun : this.#deps.readRun(change.runId);
-    if (open === undefined) return [];
+    const open = this.#openRun;
+    if (open?.runId !== change.runId) return [];
     const run: RunRecord =
       change.kind === 'started'
         ? { ...open, handle: change.ref, startedAtMs: change.startedAtMs }
@@ -278,7 +299,7 @@ export class TaskRunner {
   #perform(effect: Effect, stored: 'stored' | 'kept', reply: Message['reply']): void {
     switch (effect.kind) {
       case 'run_hooks':
-        void this.#runHooks(effect.phase);
+        void this.#runHooks(effect.phase, effect.attempt);
         return;
       case 'abort_hooks':
         this.#hookAbort.abort();
@@ -299,22 +320,33 @@ export class TaskRunner {
         this.#release(effect.runId, stored);
         return;
       case 'set_timer':
-        this.#timer?.[Symbol.dispose]();
-        this.#timer = this.#deps.clock.setTimer(effect.delayMs, () => {
-          this.#post({ kind: 'timer', id: effect.id });
-        });
+        this.#setTimer(effect.id, effect.delayMs);
         return;
       case 'detach':
-        this.#timer?.[Symbol.dispose]();
         this.#handle?.detach();
         return;
       case 'done':
+        if (stored === 'stored' && this.#state.mode.at === 'complete') this.#payReleases();
         this.#done.resolve(undefined);
         return;
     }
   }
 
-  async #runHooks(phase: HookPhase): Promise<void> {
+  #setTimer(id: number, delayMs: number): void {
+    this.#timer?.timer[Symbol.dispose]();
+    const timer = this.#deps.clock.setTimer(delayMs, () => {
+      this.#post({ kind: 'timer', id });
+    });
+    this.#timer = { id, timer };
+  }
+
+  #dropStaleTimer(): void {
+    if (this.#timer === undefined || this.#timer.id === this.#state.timer) return;
+    this.#timer.timer[Symbol.dispose]();
+    this.#timer = undefined;
+  }
+
+  async #runHooks(phase: HookPhase, attempt: number): Promise<void> {
     this.#hookAbort = new AbortController();
     const context: Omit<HookContext, 'data'> = {
       allocId: this.#subject.allocId,
@@ -329,12 +361,14 @@ export class TaskRunner {
     if (phase === 'prestart') {
       const result = await this.#hooks.prestart(context);
       this.#post(
-        result.kind === 'done' ? { kind: 'hooks_done', phase } : { ...result, kind: 'prestart_failed' },
+        result.kind === 'done'
+          ? { kind: 'hooks_done', phase, attempt }
+          : { ...result, kind: 'prestart_failed' },
       );
       return;
     }
     await this.#hooks.run(phase === 'pre_kill' ? 'preKill' : phase, context);
-    this.#post({ kind: 'hooks_done', phase });
+    this.#post({ kind: 'hooks_done', phase, attempt });
   }
 
   async #start(runId: string): Promise<void> {
@@ -376,12 +410,13 @@ export class TaskRunner {
   }
 
   async #recover(runId: string): Promise<void> {
-    const run = this.#deps.readRun(runId);
     const emit = (event: TaskEvent): void => {
       this.#post({ kind: 'say', event });
     };
     let found: Recovered;
     try {
+      const run = this.#openRun?.runId === runId ? this.#openRun : this.#deps.readRun(runId);
+      this.#openRun = run;
       found =
         run === undefined
           ? { kind: 'unreachable', detail: `the record of run ${runId} is missing` }
@@ -431,17 +466,26 @@ export class TaskRunner {
     }
   }
 
-  /** What a run left is evidence until its end is durable; then it goes. A later sweep finds what is kept here. */
+  /**
+   * What a run left is evidence until its end is durable; then it goes. The store keeps the order, so whatever was owed
+   * before something was stored is stored as well. What is still owed when the agent ends is found by its next start.
+   */
   #release(runId: string, stored: 'stored' | 'kept'): void {
     const release = this.#releases.get(runId);
     this.#releases.delete(runId);
-    if (release === undefined || stored === 'kept') return;
-    release().catch((error: unknown) => {
-      this.#logger.warn(
-        { run_id: runId, error: describeError(error) },
-        'cannot clean up after a run, ignoring',
-      );
-    });
+    if (release !== undefined) this.#owedReleases.push({ runId, release });
+    if (stored === 'stored') this.#payReleases();
+  }
+
+  #payReleases(): void {
+    for (const { runId, release } of this.#owedReleases.splice(0)) {
+      release().catch((error: unknown) => {
+        this.#logger.warn(
+          { run_id: runId, error: describeError(error) },
+          'cannot clean up after a run, ignoring',
+        );
+      });
+    }
   }
 
   // ---- what is run -----------------------------------------------------------------------------------------------
@@ -495,7 +539,6 @@ function canRunBeforeStored(effect: Effect): boolean {
     effect.kind === 'run_hooks' ||
     effect.kind === 'set_timer' ||
     effect.kind === 'abort_hooks' ||
-    effect.kind === 'detach' ||
-    effect.kind === 'done'
+    effect.kind === 'detach'
   );
 }

@@ -4,7 +4,7 @@ import { findAlloc } from '../lookup.js';
 import type { WatchKey } from '../index-watch.js';
 import type { Call, Route } from '../route.js';
 import type { Services } from '../services.js';
-import { eventRowToWire, runToWire } from '../to-wire.js';
+import { eventRowToWire, runToWire } from '../task-to-wire.js';
 import type { Run, TaskEventRow } from '../wire.js';
 
 const DEFAULT_EVENTS = 1000;

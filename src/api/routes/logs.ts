@@ -2,7 +2,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AgentError, errnoOf } from '../../base/errors.js';
-import { LOG_STREAMS, type LogOrigin, type LogStream } from '../../logs/files.js';
+import { LOG_STREAMS, parseLogFileName, type LogOrigin, type LogStream } from '../../logs/files.js';
 import { readLog, type LogChunk } from '../../logs/follow.js';
 import type { AllocRecord, StateStore } from '../../state/store.js';
 import { withHeartbeat } from '../heartbeat.js';
@@ -25,7 +25,7 @@ export function logRoutes(services: Services): readonly Route[] {
       methods: ['GET'],
       path: '/v1/client/fs/logs/:id',
       summary: 'Reads, and with follow goes on reading, what a task has written, across rotated files',
-      query: ['task', 'type', 'follow', 'origin', 'offset', 'lines', 'since', 'plain'],
+      query: ['task', 'type', 'follow', 'origin', 'offset', 'lines', 'since', 'file', 'plain'],
       open: (call) => openLogs(services, call),
     },
   ];
@@ -37,7 +37,7 @@ async function openLogs(services: Services, call: Call): Promise<StreamAnswer> {
   const { record } = findAlloc(store, call.param('id'));
   const task = chooseTask(store, record, query.text('task') ?? '');
   const stream = chooseStream(query.text('type') ?? '');
-  const from = chooseOrigin(query);
+  const from = chooseOrigin(query, task, stream);
   const follow = query.flag('follow');
   const plain = query.flag('plain');
   const logDir = join(dataDir, 'alloc', record.id, 'alloc', 'logs');
@@ -73,8 +73,16 @@ function chooseStream(asked: string): LogStream {
   throw new AgentError('bad_request', `query parameter type: ${LOG_STREAMS.join(' or ')}`);
 }
 
-/** Nomad's origin and offset; `lines` and `since` are ours. */
-function chooseOrigin(query: Query): LogOrigin {
+/** Nomad's origin and offset; `lines`, `since` and `file` (with the offset in it) are ours. */
+function chooseOrigin(query: Query, task: string, stream: LogStream): LogOrigin {
+  const file = query.text('file');
+  if (file !== undefined) {
+    const fileNumber = parseLogFileName(file, task, stream);
+    if (fileNumber === undefined) {
+      throw new AgentError('bad_request', `query parameter file: no log of ${task}.${stream}`);
+    }
+    return { kind: 'position', at: { fileNumber, offsetBytes: query.count('offset') ?? 0 } };
+  }
   const lines = query.count('lines');
   if (lines !== undefined) return { kind: 'lines', count: lines };
   const atMs = query.timeMs('since');

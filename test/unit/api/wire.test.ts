@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import {
-  eventToWire,
-  exitToWire,
-  reduceJobStatus,
-  runToWire,
-  taskStateToWire,
-} from '../../../src/api/to-wire.js';
+import { reduceJobStatus } from '../../../src/api/job-to-wire.js';
+import { eventToWire, exitToWire, runToWire, taskStateToWire } from '../../../src/api/task-to-wire.js';
 import {
   httpStatusOf,
   jobSpecToWire,

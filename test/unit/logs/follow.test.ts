@@ -137,6 +137,21 @@ describe('reading a log without following', () => {
     assert.equal(await readAll({ from: { kind: 'since', atMs: 2_000_000 } }), 'new\n');
   });
 
+  it('goes on at a place that was reached before, or behind it when the file is gone', async () => {
+    put(1, 'one\n');
+    put(2, 'two\n');
+    const at = (fileNumber: number, offsetBytes: number): LogOrigin => ({
+      kind: 'position',
+      at: { fileNumber, offsetBytes },
+    });
+    assert.equal(await readAll({ from: at(1, 2) }), 'e\ntwo\n');
+    assert.equal(await readAll({ from: at(0, 99) }), 'one\ntwo\n');
+    assert.equal(await readAll({ from: at(2, 4) }), '');
+    const reader = read({ from: at(0, 99) });
+    assert.equal((await nextChunk(reader)).filesLost, 1);
+    await reader.return();
+  });
+
   it('ends at the end as it was, although the writer goes on', async () => {
     put(0, 'before\n');
     const reader = read();

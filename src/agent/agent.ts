@@ -1,0 +1,149 @@
+/**
+ * The composition root: builds the real parts, restores what was running, opens the doors, and closes all of it again
+ * in reverse order. Nothing here decides anything about tasks.
+ */
+import { AllocTable } from '../allocrunner/alloc-table.js';
+import type { AgentOperations } from '../api/operations.js';
+import { createApiServer } from '../api/server.js';
+import type { Clock } from '../base/clock.js';
+import { describeError } from '../base/errors.js';
+import { readBootId } from '../base/host.js';
+import type { Logger } from '../base/log.js';
+import { Scope } from '../base/scope.js';
+import { VERSION } from '../base/version.js';
+import { sweepRunDirs } from '../executor/sweep.js';
+import { Scheduler } from '../scheduler/scheduler.js';
+import { openSqliteStore } from '../state/sqlite-store.js';
+import type { StateStore } from '../state/store.js';
+import { taskDirHook } from '../taskrunner/hooks/task-dir.js';
+import type { AgentConfig } from './config.js';
+import { DataDir } from './data-dir.js';
+import { createDrivers } from './drivers.js';
+import { gatherNodeFacts, interpolationFacts, readNodeId } from './node.js';
+import { createOperations } from './operations.js';
+
+/** A running agent. */
+export interface Agent {
+  readonly store: StateStore;
+  readonly operations: AgentOperations;
+  readonly tcpUrl: string | undefined;
+  /** Allocs that are not over. */
+  liveAllocs(): number;
+  /** Leaves: closes doors and store; every task goes on. Twice is allowed. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts an agent on `config.dataDir`. The caller closes it.
+ * @throws AgentError store_locked (another agent has it), schema_too_new, store_corrupt, already_running (socket), …
+ */
+export async function startAgent(
+  config: AgentConfig,
+  deps: { readonly clock: Clock; readonly logger: Logger },
+): Promise<Agent> {
+  const { clock, logger } = deps;
+  const scope = new Scope();
+  try {
+    const bootId = readBootId();
+    const dataDir = new DataDir(config.dataDir);
+    await dataDir.make();
+    const store = openSqliteStore({ path: dataDir.stateDb, clock, logger, bootId });
+    scope.add('store', () => store.close());
+    const drivers = createDrivers({
+      clock,
+      logger,
+      bootId,
+      runsDir: dataDir.runDir,
+      cgroupRoot: config.cgroupRoot,
+    });
+    const node = gatherNodeFacts({
+      nodeId: await readNodeId(store),
+      config,
+      version: VERSION,
+      bootId,
+      startedAtMs: clock.wallMs(),
+      drivers: await drivers.fingerprints(),
+    });
+    const allocs = new AllocTable({
+      clock,
+      bootId,
+      logger,
+      store,
+      driver: (name) => drivers.get(name),
+      hooks: [taskDirHook],
+      maxKillTimeoutMs: config.maxKillTimeoutMs,
+      agentEnv: process.env,
+      nodeFacts: interpolationFacts(node, config),
+      taskDirs: (allocId, task) => dataDir.taskDirs(allocId, task),
+    });
+    scope.add('tasks', () => allocs.shutdown());
+    const scheduler = new Scheduler({
+      clock,
+      logger,
+      store,
+      allocs,
+      removeAllocDir: (allocId) => dataDir.removeAlloc(allocId),
+    });
+    let strays: readonly string[] = [];
+    const operations = createOperations({
+      store,
+      scheduler,
+      allocs,
+      node,
+      warnings: () => [...warnings(store), ...strays],
+    });
+    await scheduler.restore();
+    const server = await createApiServer(
+      { store, operations, clock, logger, dataDir: config.dataDir },
+      {
+        socketPath: config.socket,
+        ...(config.http === undefined ? {} : { tcp: { ...config.http, token: config.token } }),
+      },
+    );
+    scope.add('api', () => server.close());
+    const isOpen = (runId: string): boolean => {
+      const run = store.getRun(runId);
+      return run !== undefined && run.outcome === undefined;
+    };
+    // Nobody waits for this: what is left over is in nobody's way.
+    sweepRunDirs({ clock, bootId, runsDir: dataDir.runDir }, isOpen).then(
+      ({ removed, alive }) => {
+        strays = alive.map((dir) => `something of a run that is over is alive, see ${dir}/status`);
+        if (removed > 0 || alive.length > 0) logger.info({ removed, alive }, 'swept the run directories');
+      },
+      (error: unknown) => {
+        logger.warn({ error: describeError(error) }, 'cannot sweep the run directories, ignoring');
+      },
+    );
+    logger.info(
+      { version: VERSION, data_dir: config.dataDir, socket: config.socket, allocs: allocs.liveCount() },
+      'agent is ready',
+    );
+    return {
+      store,
+      operations,
+      tcpUrl: server.tcpUrl,
+      liveAllocs: () => allocs.liveCount(),
+      close: () => scope.close(),
+    };
+  } catch (error) {
+    await scope.close();
+    throw error;
+  }
+}
+
+/** What an operator must know of, worst first. */
+function warnings(store: StateStore): readonly string[] {
+  const found: string[] = [];
+  const kept = store.keptChanges();
+  if (kept > 0) {
+    found.push(
+      `the disk refuses writes: ${kept} changes wait in memory; tasks run on, nothing new is started`,
+    );
+  }
+  const quarantined = store.listQuarantined();
+  if (quarantined.length > 0) {
+    found.push(`${quarantined.length} stored rows could not be read and were moved aside (table quarantine)`);
+  }
+  return found;
+}

@@ -1,0 +1,118 @@
+/** Owns the agent's settings: defaults, the config file, command line options, in rising order. */
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { parse as parseYaml } from 'yaml';
+import { z } from 'zod';
+import { AgentError, describeError } from '../base/errors.js';
+import { LOG_LEVELS, type LogLevel } from '../base/log.js';
+import { defaultDataDir, socketPath } from '../base/paths.js';
+import { readDuration } from '../jobspec/units.js';
+
+export interface AgentConfig {
+  readonly dataDir: string;
+  readonly socket: string;
+  /** TCP address besides the socket; undefined = none. */
+  readonly http: { readonly host: string; readonly port: number } | undefined;
+  /** Bearer token asked of TCP clients. */
+  readonly token: string | undefined;
+  readonly logLevel: LogLevel;
+  /** Cap on every task's kill_timeout. Default 30 s, as Nomad's client. */
+  readonly maxKillTimeoutMs: number;
+  /** Name of the cgroup, at the top of the hierarchy, that holds everything of ours. */
+  readonly cgroupRoot: string;
+  readonly nodeName: string | undefined;
+  readonly datacenter: string;
+  readonly meta: Readonly<Record<string, string>>;
+}
+
+/** What the command line may say; undefined = not said. */
+export interface AgentOptions {
+  readonly config?: string | undefined;
+  readonly dataDir?: string | undefined;
+  readonly socket?: string | undefined;
+  readonly http?: string | undefined;
+  readonly logLevel?: string | undefined;
+}
+
+const duration = z.string().transform((text, context) => {
+  const read = readDuration(text);
+  if (read.ok) return read.value;
+  context.addIssue({ code: 'custom', message: `${JSON.stringify(text)} is not a duration: ${read.why}` });
+  return z.NEVER;
+});
+
+const fileSchema = z.strictObject({
+  data_dir: z.string().optional(),
+  socket: z.string().optional(),
+  http: z.string().optional(),
+  token: z.string().min(16, 'a token needs at least 16 characters').optional(),
+  log_level: z.enum(LOG_LEVELS).optional(),
+  max_kill_timeout: duration.optional(),
+  cgroup_root: z
+    .string()
+    .regex(/^[A-Za-z0-9_.-]+$/, 'a cgroup name has only letters, digits, "_", "-" and "."')
+    .optional(),
+  name: z.string().optional(),
+  datacenter: z.string().optional(),
+  meta: z.record(z.string(), z.string()).optional(),
+});
+
+/**
+ * Reads the settings. The config file is YAML (so JSON will do).
+ * @throws AgentError bad_request saying which file and key, what is wrong and what would be right
+ */
+export async function readAgentConfig(
+  options: AgentOptions,
+  env: Readonly<Record<string, string | undefined>>,
+  uid: number,
+): Promise<AgentConfig> {
+  const file = options.config === undefined ? {} : await readFileSettings(options.config);
+  const dataDir = resolve(options.dataDir ?? file.data_dir ?? defaultDataDir(env, uid));
+  const http = options.http ?? file.http;
+  return {
+    dataDir,
+    socket: resolve(options.socket ?? file.socket ?? socketPath(dataDir)),
+    http: http === undefined ? undefined : parseAddress(http),
+    token: env['HOLDFAST_AGENT_TOKEN'] ?? file.token,
+    logLevel: parseLevel(options.logLevel ?? file.log_level ?? 'info'),
+    maxKillTimeoutMs: file.max_kill_timeout ?? 30_000,
+    cgroupRoot: env['HOLDFAST_CGROUP_ROOT'] ?? file.cgroup_root ?? 'holdfast.slice',
+    nodeName: file.name,
+    datacenter: file.datacenter ?? 'dc1',
+    meta: file.meta ?? {},
+  };
+}
+
+async function readFileSettings(path: string): Promise<z.infer<typeof fileSchema>> {
+  let raw: unknown;
+  try {
+    raw = parseYaml(await readFile(path, 'utf8'));
+  } catch (cause) {
+    throw new AgentError('bad_request', `cannot read the config file ${path}: ${describeError(cause)}`, {
+      cause,
+    });
+  }
+  const parsed = fileSchema.safeParse(raw ?? {});
+  if (parsed.success) return parsed.data;
+  const faults = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'file'}: ${issue.message}`);
+  throw new AgentError('bad_request', `config file ${path}: ${faults.join('; ')}`);
+}
+
+function parseAddress(text: string): { host: string; port: number } {
+  const match = /^(?:\[([0-9A-Fa-f:]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text);
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3]);
+  if (host === undefined || !(port <= 65_535)) {
+    throw new AgentError(
+      'bad_request',
+      `http address ${JSON.stringify(text)}: write HOST:PORT, as 127.0.0.1:4646`,
+    );
+  }
+  return { host, port };
+}
+
+function parseLevel(text: string): LogLevel {
+  const level = LOG_LEVELS.find((candidate) => candidate === text);
+  if (level !== undefined) return level;
+  throw new AgentError('bad_request', `log level ${JSON.stringify(text)}: one of ${LOG_LEVELS.join(', ')}`);
+}

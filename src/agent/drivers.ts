@@ -1,0 +1,35 @@
+/** Owns the making of this agent's drivers. */
+import { cpus } from 'node:os';
+import type { Clock } from '../base/clock.js';
+import type { Logger } from '../base/log.js';
+import { MockDriver, MockWorld } from '../drivers/mock.js';
+import { RawExecDriver } from '../drivers/raw-exec.js';
+import { DriverRegistry } from '../drivers/registry.js';
+import { findExecutor } from '../executor/binary.js';
+import { Cgroups } from '../executor/cgroups.js';
+import { ProcessTable } from '../stats/process-table.js';
+import { hostCpuMhz } from './node.js';
+
+/** @throws AgentError executor_missing */
+export function createDrivers(options: {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly bootId: string;
+  readonly runsDir: string;
+  readonly cgroupRoot: string;
+}): DriverRegistry {
+  const { clock, logger, bootId, runsDir } = options;
+  return new DriverRegistry([
+    new RawExecDriver({
+      clock,
+      bootId,
+      log: logger,
+      runsDir,
+      cgroups: Cgroups.open({ root: options.cgroupRoot }),
+      executorPath: findExecutor(),
+      table: new ProcessTable(clock),
+      hostCpuMhz: hostCpuMhz(cpus()),
+    }),
+    new MockDriver({ clock, bootId, world: new MockWorld() }),
+  ]);
+}

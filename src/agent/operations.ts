@@ -1,0 +1,49 @@
+/** Owns what the API asks of the agent: hands it to the scheduler or to the alloc that is meant. */
+import type { AllocRunner } from '../allocrunner/alloc-runner.js';
+import type { AllocTable } from '../allocrunner/alloc-table.js';
+import type { AgentOperations, JobChange, NodeFacts } from '../api/operations.js';
+import { AgentError } from '../base/errors.js';
+import type { Evaluated, Scheduler } from '../scheduler/scheduler.js';
+import type { StateStore } from '../state/store.js';
+
+export interface OperationsDeps {
+  readonly store: StateStore;
+  readonly scheduler: Scheduler;
+  readonly allocs: AllocTable;
+  readonly node: NodeFacts;
+  readonly warnings: () => readonly string[];
+}
+
+/** Builds the operations of a running agent. */
+export function createOperations(deps: OperationsDeps): AgentOperations {
+  const { store, scheduler, allocs } = deps;
+
+  /** @throws AgentError not_found, not_running */
+  const running = (allocId: string, task: string | undefined): AllocRunner => {
+    const known = store.getAlloc(allocId);
+    if (known === undefined) throw new AgentError('not_found', `no alloc ${allocId}: see holdfast ps -a`);
+    const runner = allocs.get(allocId);
+    if (task !== undefined && store.getTask(allocId, task) === undefined) {
+      const names = store.listTasks(allocId).map((record) => record.task);
+      throw new AgentError('not_found', `alloc ${allocId} has no task ${task}; it has ${names.join(', ')}`);
+    }
+    if (runner !== undefined) return runner;
+    throw new AgentError('not_running', `alloc ${allocId} is over (${known.record.clientStatus})`);
+  };
+
+  return {
+    registerJob: async (job, { checkIndex }) => toChange(job.id, await scheduler.register(job, checkIndex)),
+    stopJob: async (jobId, options) => toChange(jobId, await scheduler.stop(jobId, options)),
+    stopAlloc: (allocId, { noShutdownDelay }) => scheduler.stopAlloc(allocId, noShutdownDelay),
+    restartAlloc: (allocId, { task }) => running(allocId, task).restart(task, 'restart was requested'),
+    signalAlloc: (allocId, { task, signal }) =>
+      running(allocId, task).signal(task, signal, 'signal was requested'),
+    allocUsage: async (allocId) => (await allocs.get(allocId)?.usage()) ?? {},
+    node: () => deps.node,
+    warnings: deps.warnings,
+  };
+}
+
+function toChange(jobId: string, evaluated: Evaluated): JobChange {
+  return { jobId, ...evaluated };
+}

@@ -1,0 +1,38 @@
+/** Owns `holdfast inspect`. */
+import type { Allocation, Job } from '../../api/wire.js';
+import { writeJson } from '../cli.js';
+import { addExamples, addJson, TARGET_HELP, type Definition } from '../command.js';
+import { CliError, EXIT } from '../exit.js';
+import { fetchTarget, jobPath } from '../fetch.js';
+
+export function define({ command, run }: Definition): void {
+  addJson(command).argument('<target>', TARGET_HELP);
+  addExamples(command, [
+    ['holdfast inspect web', 'the job as it is stored, with every default'],
+    ['holdfast inspect web/api/server', 'one of its tasks'],
+    ['holdfast inspect 7a1c9d2e', 'an alloc'],
+  ]);
+  run(async (cli, _options, [text = '']) => {
+    const target = await fetchTarget(cli, text);
+    const [only] = target.allocs;
+    if ((target.kind === 'alloc' || target.kind === 'alloc-task') && only !== undefined) {
+      const alloc = await cli.client.get<Allocation>(`/v1/allocation/${only.ID}`);
+      await writeJson(cli, target.task === undefined ? alloc : alloc.TaskStates[target.task]);
+      return EXIT.ok;
+    }
+    const job = await cli.client.get<Job>(jobPath(target.jobId));
+    await writeJson(cli, partOf(job, target.group, target.task));
+    return EXIT.ok;
+  });
+}
+
+function partOf(job: Job, groupName: string | undefined, taskName: string | undefined): unknown {
+  if (groupName === undefined) return job;
+  const group = job.TaskGroups.find(({ Name }) => Name === groupName);
+  const part = taskName === undefined ? group : group?.Tasks.find(({ Name }) => Name === taskName);
+  if (part !== undefined) return part;
+  throw new CliError(
+    EXIT.notFound,
+    `${job.ID} no longer has this part in version ${job.Version}: "holdfast inspect ALLOC" shows what an old alloc runs`,
+  );
+}

@@ -1,0 +1,55 @@
+/** Owns `holdfast ps`. */
+import { sleep } from '../../base/clock.js';
+import { lookOf, writeJson, type Cli } from '../cli.js';
+import { addExamples, addJson, flagOf, type Definition } from '../command.js';
+import { EXIT } from '../exit.js';
+import { fetchKnown } from '../fetch.js';
+import { renderPs } from '../render/ps.js';
+import { fetchRows } from '../rows.js';
+import { currentAllocs, isLive } from '../target.js';
+
+/** How often --watch looks again. */
+const WATCH_MS = 2000;
+const HOME_AND_CLEAR = '\x1b[H\x1b[J';
+
+export function define({ command, run }: Definition): void {
+  addJson(command)
+    .option('-a, --all', 'also allocs that ended, were stopped or were replaced')
+    .option('-w, --watch', 'go on showing it until interrupted');
+  addExamples(command, [
+    ['holdfast ps', 'what runs, and what should run but does not'],
+    ['holdfast ps -a', 'also what is over'],
+    ['holdfast ps -w', 'the same, live'],
+  ]);
+  run(async (cli, options) => {
+    const all = flagOf(options, 'all');
+    if (!flagOf(options, 'watch')) {
+      await show(cli, all, '');
+      return EXIT.ok;
+    }
+    for (;;) {
+      await show(cli, all, cli.output.isTerminal ? HOME_AND_CLEAR : '');
+      await sleep(cli.clock, WATCH_MS);
+    }
+  });
+}
+
+async function show(cli: Cli, all: boolean, before: string): Promise<void> {
+  const { jobs, allocs } = await fetchKnown(cli);
+  const isStopped = new Set(jobs.filter(({ Stop }) => Stop).map(({ ID }) => ID));
+  const known = new Set(jobs.map(({ ID }) => ID));
+  const isWanted = (jobId: string): boolean => known.has(jobId) && !isStopped.has(jobId);
+  const shown = all
+    ? allocs
+    : currentAllocs(allocs).filter(
+        (alloc) => isLive(alloc) || (isWanted(alloc.JobID) && alloc.ClientStatus !== 'complete'),
+      );
+  if (cli.json) {
+    await writeJson(cli, shown);
+    return;
+  }
+  const rows = await fetchRows(cli, shown);
+  const lines = renderPs({ rows, hiddenAllocs: allocs.length - shown.length }, lookOf(cli));
+  const fitting = before === '' ? lines : lines.slice(0, cli.output.height() - 1);
+  await cli.output.write(`${before}${fitting.join('\n')}\n`);
+}

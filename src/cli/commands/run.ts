@@ -1,0 +1,101 @@
+/** Owns `holdfast run`. */
+import { jobSpecToWire, type JobJson, type RegisterResponse } from '../../api/wire.js';
+import { adHocJob, type AdHocJob } from '../ad-hoc.js';
+import type { Cli } from '../cli.js';
+import { addExamples, flagOf, listOf, textOf, type Definition, type Options } from '../command.js';
+import { CliError, EXIT, type ExitCode } from '../exit.js';
+import { sanitize } from '../render/text.js';
+
+export function define({ command, argv, run }: Definition): void {
+  command
+    .usage('[options] FILE | [options] -- COMMAND [ARGS...]')
+    .argument('[words...]', 'job file, or after -- a command for a job of one task')
+    .option('--detach', 'do not watch until it is healthy or failed')
+    .option('--check-index <n>', "only if the job's JobModifyIndex is n; 0 = only if there is no such job")
+    .option('--name <name>', 'with --: id of the job (default: the name of the command)')
+    .option('-m, --memory <mib>', 'with --: memory limit in MiB, or 256m, 1g')
+    .option('-e, --env <key=value>', 'with --: environment variable, may be repeated', collect, [])
+    .option('-u, --user <user>', 'with --: user to run it as')
+    .option('--batch', 'with --: it is meant to end (default: a service, which is kept running)')
+    .addHelpText('after', `\n${HEALTHY_HELP}`);
+  addExamples(command, [
+    ['holdfast run web.hcl', 'start the job, or update it; the same again does nothing'],
+    ['holdfast run web.hcl --check-index 42', 'only if nobody has changed it meanwhile'],
+    ['holdfast run --name api -m 256 -e PORT=80 -- node server.js', 'without a file'],
+  ]);
+  run(async (cli, options, words) => {
+    const isAdHoc = argv.includes('--');
+    const checkIndex = readIndex(textOf(options, 'checkIndex'));
+    const job = isAdHoc ? adHocOf(words, options) : await jobOfFile(cli, words, options);
+    return job === undefined ? EXIT.usage : register(cli, job, checkIndex, flagOf(options, 'detach'));
+  });
+}
+
+const HEALTHY_HELP = `A service is healthy when all its tasks have run for a second without a restart; a batch job when it is
+complete. If it fails, the exit code is 1, and the reason, the last events and the last log lines are shown.
+Interrupting the watch does not stop the job.`;
+
+/** Options that only mean something for a job without a file. */
+const AD_HOC_ONLY = ['name', 'memory', 'user', 'batch'];
+
+function collect(value: string, all: readonly string[]): string[] {
+  return [...all, value];
+}
+
+function readIndex(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new CliError(EXIT.usage, `--check-index ${JSON.stringify(text)}: give a whole number from 0`);
+}
+
+function adHocOf(words: readonly string[], options: Options): AdHocJob {
+  return adHocJob(words, {
+    name: textOf(options, 'name'),
+    memory: textOf(options, 'memory'),
+    env: listOf(options, 'env'),
+    user: textOf(options, 'user'),
+    isBatch: flagOf(options, 'batch'),
+    cwd: process.cwd(),
+  });
+}
+
+/** @returns undefined when the file has faults, which are shown then. @throws CliError usage */
+async function jobOfFile(cli: Cli, words: readonly string[], options: Options): Promise<JobJson | undefined> {
+  const [file, ...more] = words;
+  if (file === undefined)
+    throw new CliError(EXIT.usage, 'what shall be run? give a job file, or "-- COMMAND"');
+  if (more.length > 0) {
+    throw new CliError(
+      EXIT.usage,
+      `one job file at a time; a command is given after "--": holdfast run -- ${words.join(' ')}`,
+    );
+  }
+  const foreign = AD_HOC_ONLY.find((name) => options[name] !== undefined);
+  if (foreign !== undefined || listOf(options, 'env').length > 0) {
+    throw new CliError(
+      EXIT.usage,
+      `--${foreign ?? 'env'} goes with "-- COMMAND"; for a job file, write it in the file`,
+    );
+  }
+  const { readJobFile } = await import('../job-file.js');
+  const job = await readJobFile(cli, file);
+  return job === undefined ? undefined : jobSpecToWire(job);
+}
+
+async function register(
+  cli: Cli,
+  job: JobJson | AdHocJob,
+  checkIndex: number | undefined,
+  detach: boolean,
+): Promise<ExitCode> {
+  const enforce = checkIndex === undefined ? {} : { EnforceIndex: true, JobModifyIndex: checkIndex };
+  const body = { Job: job, ...enforce };
+  const { value } = await cli.client.ask<RegisterResponse>('/v1/jobs', { method: 'PUT', body });
+  const { Version, Unchanged } = value.Holdfast;
+  const what = Unchanged ? `unchanged, version ${Version}` : `registered, version ${Version}`;
+  await cli.output.write(`job ${sanitize(job.ID)} ${what} (index ${value.JobModifyIndex})\n`);
+  if (value.Warnings !== '') cli.output.note(`holdfast: ${sanitize(value.Warnings)}`);
+  if (detach) return EXIT.ok;
+  const { watchRollout } = await import('../rollout-watch.js');
+  return watchRollout(cli, job.ID);
+}

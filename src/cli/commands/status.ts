@@ -1,0 +1,104 @@
+/** Owns `holdfast status`. */
+import type { Allocation, Job, Node, NodeListStub, TaskEventRow } from '../../api/wire.js';
+import { lookOf, writeJson, type Cli } from '../cli.js';
+import { addExamples, addJson, TARGET_HELP, type Definition } from '../command.js';
+import { CliError, EXIT } from '../exit.js';
+import { fetchKnown, jobPath, mapBounded } from '../fetch.js';
+import { fetchTail } from '../log-tail.js';
+import { renderHost, renderStatus, type LogTail } from '../render/status.js';
+import { fetchRows } from '../rows.js';
+import { currentAllocs, resolveTarget, taskNames, type Target } from '../target.js';
+
+const EVENTS_SHOWN = 8;
+const LOG_LINES_SHOWN = 5;
+/** Allocs whose logs are looked at: a sheet is no log viewer. */
+const MOST_TAILS = 3;
+
+export function define({ command, run }: Definition): void {
+  addJson(command).argument('[target]', TARGET_HELP);
+  addExamples(command, [
+    ['holdfast status', 'is all well on this host'],
+    ['holdfast status web', 'a job: verdict, reason, allocs, tasks, recent events, last log lines'],
+    ['holdfast status web/api/server', 'one of its tasks'],
+    ['holdfast status 7a1c9d2e', 'one alloc'],
+  ]);
+  run(async (cli, _options, [target]) => {
+    await (target === undefined ? showHost(cli) : showTarget(cli, target));
+    return EXIT.ok;
+  });
+}
+
+async function showHost(cli: Cli): Promise<void> {
+  const [{ jobs, allocs }, node] = await Promise.all([fetchKnown(cli), fetchNode(cli)]);
+  const current = currentAllocs(allocs);
+  if (cli.json) {
+    await writeJson(cli, { Node: node, Jobs: jobs, Allocations: current });
+    return;
+  }
+  const isStopped = new Set(jobs.filter(({ Stop }) => Stop).map(({ ID }) => ID));
+  const rows = await fetchRows(cli, current);
+  const counted = rows.filter(({ alloc }) => !isStopped.has(alloc.JobID) || alloc.DesiredStatus === 'run');
+  await cli.output.write(`${renderHost({ node, jobs, rows: counted }, lookOf(cli)).join('\n')}\n`);
+}
+
+async function fetchNode(cli: Cli): Promise<Node> {
+  const [stub] = await cli.client.get<readonly NodeListStub[]>('/v1/nodes');
+  if (stub === undefined)
+    throw new CliError(EXIT.failed, 'the daemon knows no node: is it a holdfast daemon?');
+  return cli.client.get<Node>(`/v1/node/${stub.ID}`);
+}
+
+async function showTarget(cli: Cli, text: string): Promise<void> {
+  const known = await fetchKnown(cli);
+  const target = resolveTarget(text, known);
+  const allocs =
+    target.kind === 'alloc' || target.kind === 'alloc-task' ? target.allocs : currentAllocs(target.allocs);
+  if (cli.json) {
+    const full = await mapBounded(allocs, 8, ({ ID }) => cli.client.get<Allocation>(`/v1/allocation/${ID}`));
+    await writeJson(cli, { Job: await fetchJob(cli, target), Allocations: full });
+    return;
+  }
+  const [job, rows, events, logs] = await Promise.all([
+    fetchJob(cli, target),
+    fetchRows(cli, allocs, target.task),
+    fetchEvents(cli, target),
+    fetchTails(cli, target, allocs),
+  ]);
+  await cli.output.write(
+    `${renderStatus({ target: text, job, rows, events, logs }, lookOf(cli)).join('\n')}\n`,
+  );
+}
+
+async function fetchJob(cli: Cli, { jobId }: Target): Promise<Job | null> {
+  try {
+    return await cli.client.get<Job>(jobPath(jobId));
+  } catch (error) {
+    // Purged, and its allocs are on their way out.
+    if (error instanceof CliError && error.exitCode === EXIT.notFound) return null;
+    throw error;
+  }
+}
+
+async function fetchEvents(cli: Cli, target: Target): Promise<readonly TaskEventRow[]> {
+  const [only] = target.allocs;
+  const isOne = target.allocs.length === 1 && only !== undefined;
+  return cli.client.get<readonly TaskEventRow[]>('/v1/holdfast/events', {
+    ...(isOne ? { alloc: only.ID } : { job: target.jobId }),
+    task: target.task,
+    limit: EVENTS_SHOWN,
+  });
+}
+
+async function fetchTails(cli: Cli, target: Target, allocs: Target['allocs']): Promise<LogTail[]> {
+  const tails = await mapBounded(allocs.slice(-MOST_TAILS), MOST_TAILS, async (alloc) => {
+    const found: LogTail[] = [];
+    for (const task of taskNames(target, alloc)) {
+      for (const stream of ['stdout', 'stderr'] as const) {
+        const lines = await fetchTail(cli, { allocId: alloc.ID, task, stream }, LOG_LINES_SHOWN);
+        if (lines.length > 0) found.push({ task, stream, lines });
+      }
+    }
+    return found;
+  });
+  return tails.flat();
+}

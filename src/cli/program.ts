@@ -1,0 +1,147 @@
+/**
+ * Owns the list of commands and the global options. Only the module of the command that is asked for is loaded: a
+ * command must not pay at its start for what others need.
+ */
+import { Command, CommanderError } from 'commander';
+import { systemClock } from '../base/clock.js';
+import { chooseAddress } from './address.js';
+import type { Cli } from './cli.js';
+import { flagOf, textOf, type CommandModule, type Options } from './command.js';
+import { CliError, EXIT, type ExitCode } from './exit.js';
+import { ApiClient } from './http.js';
+import { processOutput, type Output } from './output.js';
+
+interface Entry {
+  readonly name: string;
+  readonly summary: string;
+  readonly load: () => Promise<CommandModule>;
+}
+
+const COMMANDS: readonly Entry[] = [
+  { name: 'agent', summary: 'run the daemon', load: () => import('./commands/agent.js') },
+  {
+    name: 'dev',
+    summary: 'try a job file with a daemon of its own',
+    load: () => import('./commands/dev.js'),
+  },
+  {
+    name: 'run',
+    summary: 'start a job, and watch it until it is well',
+    load: () => import('./commands/run.js'),
+  },
+  { name: 'validate', summary: 'check a job file', load: () => import('./commands/validate.js') },
+  { name: 'ps', summary: 'list tasks, failed ones first', load: () => import('./commands/ps.js') },
+  {
+    name: 'status',
+    summary: 'say how a job or this host is, and why',
+    load: () => import('./commands/status.js'),
+  },
+  { name: 'logs', summary: 'show what tasks have written', load: () => import('./commands/logs.js') },
+  { name: 'events', summary: 'show what happened to tasks', load: () => import('./commands/events.js') },
+  { name: 'history', summary: 'list the attempts to run tasks', load: () => import('./commands/history.js') },
+  { name: 'stop', summary: 'stop a job, or an alloc', load: () => import('./commands/stop.js') },
+  { name: 'purge', summary: 'stop a job and forget it', load: () => import('./commands/purge.js') },
+  { name: 'restart', summary: 'restart running tasks', load: () => import('./commands/restart.js') },
+  { name: 'signal', summary: 'send a signal to running tasks', load: () => import('./commands/signal.js') },
+  { name: 'inspect', summary: 'print the stored record', load: () => import('./commands/inspect.js') },
+  { name: 'version', summary: 'print the version', load: () => import('./commands/version.js') },
+];
+
+const GLOBAL_WITH_VALUE = new Set(['--address', '--token']);
+
+/** What a run of the CLI works with; tests give their own. */
+export interface World {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly uid: number;
+  /** @param noColor --no-color was given */
+  readonly output: (noColor: boolean) => Output;
+}
+
+/** The world of this process. */
+export function processWorld(): World {
+  return { env: process.env, uid: process.getuid?.() ?? 0, output: processOutput };
+}
+
+/**
+ * Runs one command line.
+ * @param argv without node and script
+ */
+export async function runCli(argv: readonly string[], world: World): Promise<ExitCode> {
+  const output = world.output(false);
+  const note = (line: string): void => {
+    output.note(line);
+  };
+  const program = newProgram(note);
+  let exitCode: ExitCode = EXIT.ok;
+  const chosen = chooseCommand(argv);
+  for (const entry of COMMANDS) {
+    const command = program.command(entry.name).description(entry.summary);
+    if (entry.name !== chosen) continue;
+    (await entry.load()).define({
+      command,
+      argv,
+      run: (action) => {
+        command.action(async () => {
+          const options = command.optsWithGlobals<Options>();
+          exitCode = await action(openCli(options, world), options, command.args);
+        });
+      },
+    });
+  }
+  try {
+    if (argv.length === 0) program.outputHelp();
+    else await program.parseAsync(argv, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    if (!(error instanceof CliError)) throw error;
+    note(`holdfast: ${error.message}`);
+    return error.exitCode;
+  }
+}
+
+function newProgram(note: (line: string) => void): Command {
+  return new Command('holdfast')
+    .description('Runs workloads and never lets go of them.')
+    .option(
+      '--address <url>',
+      'daemon: unix:///path or http://HOST:PORT (HOLDFAST_ADDR; default: the local socket)',
+    )
+    .option('--token <token>', 'token for a daemon on TCP (HOLDFAST_TOKEN)')
+    .option('--no-color', 'no colours (also NO_COLOR, also when the output is no terminal)')
+    .showSuggestionAfterError(true)
+    .exitOverride()
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      outputError: (text) => {
+        const line = text
+          .replace(/^error: /, '')
+          .trim()
+          .replaceAll('\n', ' ');
+        note(`holdfast: ${line}; "holdfast help" shows how`);
+      },
+    })
+    .addHelpText(
+      'after',
+      '\nExit codes: 0 ok, 1 failed, 2 usage or invalid job file, 3 not running, 4 not found, 5 daemon unreachable, 6 not permitted',
+    );
+}
+
+/** The first word that is no global option; for `help NAME` it is NAME. */
+function chooseCommand(argv: readonly string[]): string | undefined {
+  const words = argv.filter(
+    (word, at) => !word.startsWith('-') && !GLOBAL_WITH_VALUE.has(argv[at - 1] ?? ''),
+  );
+  return words[0] === 'help' ? words[1] : words[0];
+}
+
+/** Everything that asks for an address is refused here, not before: `agent` and `--help` need none. */
+function openCli(options: Options, world: World): Cli {
+  const address = chooseAddress(textOf(options, 'address'), world.env, world.uid);
+  return {
+    client: new ApiClient(address, textOf(options, 'token') ?? world.env['HOLDFAST_TOKEN']),
+    output: world.output(options['color'] === false),
+    clock: systemClock,
+    json: flagOf(options, 'json'),
+  };
+}

@@ -1,0 +1,189 @@
+/** Owns the sheet of `status`: the verdict first, then why, the allocs, the tasks, what happened last. Pure. */
+import { nsToMs, rfc3339ToMs, type Job, type Node, type TaskEventRow } from '../../api/wire.js';
+import { shortId } from '../../base/ids.js';
+import type { Look, Tone } from '../output.js';
+import { renderEventLine } from './events.js';
+import type { PsRow } from './ps.js';
+import { renderTable, type Column } from './table.js';
+import { taskStatus } from './task-status.js';
+import { pad, plural, sanitize, truncate } from './text.js';
+import { formatAge, formatMemoryOf, formatPercent, formatTime } from './units.js';
+import { decideVerdict, listTroubles, type Verdict } from './verdict.js';
+
+/** Last lines of one stream of a task. */
+export interface LogTail {
+  readonly task: string;
+  readonly stream: 'stdout' | 'stderr';
+  readonly lines: readonly string[];
+}
+
+export interface StatusData {
+  /** As the user asked. */
+  readonly target: string;
+  /** null when it is purged already, but its allocs are still there. */
+  readonly job: Job | null;
+  readonly rows: readonly PsRow[];
+  /** Oldest first. */
+  readonly events: readonly TaskEventRow[];
+  readonly logs: readonly LogTail[];
+}
+
+const LABEL_COLUMNS = 9;
+
+/** The sheet about a job or a part of it. */
+export function renderStatus(data: StatusData, look: Look): string[] {
+  const isStopped = data.job?.Stop === true;
+  const verdict =
+    data.rows.length > 0
+      ? decideVerdict(data.rows, look.nowMs)
+      : { word: isStopped ? 'stopped' : 'pending', tone: 'dim' as const, detail: 'no allocs' };
+  const troubles = listTroubles(data.rows, look.nowMs);
+  return [
+    verdictLine(data.target, verdict, look),
+    ...(data.job === null ? [] : [field('Job', jobText(data.job, look.nowMs), look)]),
+    ...troubles.map(({ text, tone }, at) => field(at === 0 ? 'Why' : '', text, look, tone)),
+    ...allocLines(data.rows, look),
+    ...section(
+      'Events',
+      data.events.map((event) => eventLine(event, look)),
+    ),
+    ...section(
+      'Log',
+      data.logs.flatMap((tail) => logLines(tail, look)),
+    ),
+  ];
+}
+
+function verdictLine(name: string, verdict: Verdict, look: Look): string {
+  const line = truncate(`● ${sanitize(name)}  ${sanitize(verdict.word)}  ${verdict.detail}`, look.width);
+  return look.paint(verdict.tone, line.slice(0, 1)) + line.slice(1);
+}
+
+function field(label: string, text: string, look: Look, tone: Tone = 'plain'): string {
+  const head = `  ${pad(label, LABEL_COLUMNS)}`;
+  return look.paint('dim', head) + look.paint(tone, truncate(sanitize(text), look.width - head.length));
+}
+
+function section(label: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : [`  ${label}`, ...lines];
+}
+
+function jobText(job: Job, nowMs: number): string {
+  const age = formatAge(nowMs - nsToMs(job.SubmitTime));
+  return `${job.Type}, version ${job.Version}, ${job.Stop ? 'stopped' : job.Status}, submitted ${age} ago`;
+}
+
+/** A line for each alloc, and below it one for each of its tasks. */
+function allocLines(rows: readonly PsRow[], look: Look): string[] {
+  const lines: string[] = [];
+  let previous: string | undefined;
+  for (const row of rows) {
+    const { alloc } = row;
+    if (alloc.ID !== previous) {
+      const age = formatAge(look.nowMs - nsToMs(alloc.CreateTime));
+      const wanted = alloc.DesiredStatus === 'stop' ? `, to be stopped: ${alloc.DesiredDescription}` : '';
+      const text = `${shortId(alloc.ID)}  ${alloc.Name}  ${alloc.ClientStatus}, created ${age} ago${wanted}`;
+      lines.push(field('Alloc', text, look));
+      previous = alloc.ID;
+    }
+    if (row.task !== undefined) lines.push(taskLine(row, look));
+  }
+  return lines;
+}
+
+function taskLine(row: PsRow, look: Look): string {
+  const status = taskStatus(row, look.nowMs);
+  const head = `    ${sanitize(row.task ?? '')}  `;
+  const statusText = truncate(sanitize(status.text), Math.max(0, look.width - head.length));
+  const facts = [...lifeFacts(row, look.nowMs), ...usageFacts(row)].map((fact) => `, ${fact}`).join('');
+  const cut = truncate(head + statusText + facts, look.width);
+  const end = Math.min(cut.length, head.length + statusText.length);
+  return cut.slice(0, head.length) + look.paint(status.tone, cut.slice(head.length, end)) + cut.slice(end);
+}
+
+function lifeFacts({ state }: PsRow, nowMs: number): string[] {
+  if (state === undefined) return [];
+  const facts: string[] = [];
+  const startedMs = rfc3339ToMs(state.StartedAt);
+  const finishedMs = rfc3339ToMs(state.FinishedAt);
+  if (state.Holdfast.Pid !== null) facts.push(`pid ${state.Holdfast.Pid}`);
+  if (state.State === 'running' && state.Holdfast.Phase === 'running' && startedMs !== undefined) {
+    facts.push(`up ${formatAge(nowMs - startedMs)}`);
+  }
+  if (state.State === 'dead' && finishedMs !== undefined) {
+    facts.push(`ended ${formatTime(finishedMs, nowMs)}`);
+  }
+  if (state.Restarts > 0) facts.push(plural(state.Restarts, 'restart'));
+  return facts;
+}
+
+function usageFacts({ usage }: PsRow): string[] {
+  if (usage === undefined) return [];
+  const { CPUPercent, MemoryBytes, MemoryLimitBytes } = usage.Holdfast;
+  return [
+    ...(CPUPercent === null ? [] : [`cpu ${formatPercent(CPUPercent)}`]),
+    `mem ${formatMemoryOf(MemoryBytes, MemoryLimitBytes)}`,
+  ];
+}
+
+function eventLine(event: TaskEventRow, look: Look): string {
+  const line = renderEventLine(event, sanitize(event.Task), { ...look, width: look.width - 4 });
+  return `    ${line}`;
+}
+
+function logLines({ task, stream, lines }: LogTail, look: Look): string[] {
+  const head = `    ${sanitize(task)} ${stream === 'stdout' ? 'out' : 'err'} | `;
+  return lines.map((line) => truncate(`${head}${sanitize(line)}`, look.width));
+}
+
+// ------------------------------------------------------------------------------------------------------- the host
+
+export interface HostData {
+  readonly node: Pick<Node, 'Name' | 'Version' | 'Holdfast'>;
+  readonly jobs: readonly {
+    readonly ID: string;
+    readonly Type: string;
+    readonly Stop: boolean;
+    readonly Status: string;
+    readonly SubmitTime: number;
+  }[];
+  /** Tasks of the current allocs. */
+  readonly rows: readonly PsRow[];
+}
+
+const JOB_COLUMNS: readonly Column[] = [
+  { title: 'JOB', shortest: 12 },
+  { title: 'TYPE', drop: 3 },
+  { title: 'STATUS', shortest: 12 },
+  { title: 'TASKS', shortest: 12, drop: 2 },
+  { title: 'SUBMITTED', align: 'right', drop: 1 },
+];
+
+/** The sheet about this host: is all well, and if not, what is not. */
+export function renderHost({ node, jobs, rows }: HostData, look: Look): string[] {
+  const warnings = node.Holdfast.Warnings;
+  const verdict = decideVerdict(rows, look.nowMs);
+  const isWell = warnings.length === 0 && (verdict.tone === 'good' || verdict.tone === 'dim');
+  const head: Verdict = isWell
+    ? { word: 'all well', tone: 'good', detail: verdict.detail }
+    : { word: 'needs attention', tone: warnings.length > 0 ? 'bad' : verdict.tone, detail: verdict.detail };
+  const startedMs = rfc3339ToMs(node.Holdfast.StartedAt);
+  const up = startedMs === undefined ? '' : `, up ${formatAge(look.nowMs - startedMs)}`;
+  const troubles = listTroubles(rows, look.nowMs);
+  const cells = jobs.map((job) => {
+    const own = decideVerdict(
+      rows.filter(({ alloc }) => alloc.JobID === job.ID),
+      look.nowMs,
+    );
+    const word = job.Stop ? { text: 'stopped', tone: 'dim' as const } : { text: own.word, tone: own.tone };
+    const age = `${formatAge(look.nowMs - nsToMs(job.SubmitTime))} ago`;
+    return [{ text: job.ID }, { text: job.Type }, word, { text: own.detail }, { text: age }];
+  });
+  return [
+    verdictLine(node.Name, head, look),
+    field('Daemon', `holdfast ${node.Version}${up}, data in ${node.Holdfast.DataDir}`, look),
+    ...warnings.map((text) => field('Warning', text, look, 'bad')),
+    ...troubles.map(({ text, tone }, at) => field(at === 0 ? 'Why' : '', text, look, tone)),
+    ...(cells.length === 0 ? [] : ['', ...renderTable(JOB_COLUMNS, cells, look)]),
+  ];
+}

@@ -1,0 +1,60 @@
+/**
+ * Owns text that a terminal can be trusted with: names and log lines come from strangers, so control characters and
+ * escape sequences are taken out, and widths are counted in columns, not in letters.
+ */
+import { stripVTControlCharacters } from 'node:util';
+
+const ASCII_ONLY = /^[\x20-\x7e]*$/;
+/** C0, C1 and DEL, line and paragraph separators, and the marks that turn the direction of writing. */
+const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+const ZERO_WIDTH = /^[\p{M}\p{Cf}\u1160-\u11ff]$/u;
+/** East Asian wide and full-width blocks (Unicode UAX #11, W and F), and the emoji that terminals draw wide. */
+const WIDE =
+  /^(?:[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{16fe0}-\u{18cff}\u{1b000}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation})$/u;
+
+const ELLIPSIS = '…';
+
+/** One line without anything that could move the cursor, colour or turn what follows. Tabs become spaces. */
+export function sanitize(text: string): string {
+  if (ASCII_ONLY.test(text)) return text;
+  return stripVTControlCharacters(text).replaceAll('\t', '  ').replace(UNSAFE, '\u00b7');
+}
+
+/** Columns that a sanitized text takes. */
+export function displayWidth(text: string): number {
+  if (ASCII_ONLY.test(text)) return text.length;
+  let width = 0;
+  for (const character of text) width += characterWidth(character);
+  return width;
+}
+
+function characterWidth(character: string): 0 | 1 | 2 {
+  if (ZERO_WIDTH.test(character)) return 0;
+  return WIDE.test(character) ? 2 : 1;
+}
+
+/** The text, cut to `width` columns with an ellipsis if it is longer. */
+export function truncate(text: string, width: number): string {
+  if (displayWidth(text) <= width) return text;
+  if (width <= 0) return '';
+  let kept = '';
+  let used = 0;
+  for (const character of text) {
+    const next = characterWidth(character);
+    if (used + next > width - 1) break;
+    kept += character;
+    used += next;
+  }
+  return kept + ELLIPSIS;
+}
+
+/** The text filled up with spaces to `width` columns. */
+export function pad(text: string, width: number, align: 'left' | 'right' = 'left'): string {
+  const fill = ' '.repeat(Math.max(0, width - displayWidth(text)));
+  return align === 'left' ? text + fill : fill + text;
+}
+
+/** `1 task`, `2 tasks`. */
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}

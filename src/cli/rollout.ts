@@ -1,0 +1,58 @@
+/** Owns the judgement whether a job that was just registered is well. Pure. */
+import type { FeedAllocation, JobJson } from '../api/wire.js';
+
+/** What of a job counts here. */
+export interface RolloutSpec {
+  readonly Type: string;
+  readonly TaskGroups: readonly { readonly Name: string; readonly Count: number }[];
+}
+
+export type Rollout =
+  | { readonly kind: 'waiting' }
+  /** Everything runs. It is healthy if `runs` stays the same for a while. */
+  | { readonly kind: 'running'; readonly runs: string }
+  | { readonly kind: 'complete' }
+  | {
+      readonly kind: 'failed';
+      readonly alloc: FeedAllocation;
+      readonly task: string | undefined;
+      readonly reason: string;
+    };
+
+/** How long all tasks of a service must run, without a restart, to count as healthy. */
+export const STABLE_MS = 1000;
+
+const ENDING_TYPES: ReadonlySet<string> = new Set<JobJson['Type']>(['batch', 'sysbatch']);
+
+/** Judges a job by the allocs that shall run. */
+export function judgeRollout(spec: RolloutSpec, allocs: readonly FeedAllocation[]): Rollout {
+  const wanted = allocs.filter(({ DesiredStatus }) => DesiredStatus === 'run');
+  const failed = wanted.find(({ ClientStatus }) => ClientStatus === 'failed' || ClientStatus === 'lost');
+  if (failed !== undefined) return explainFailure(failed);
+  const all = (isSo: (alloc: FeedAllocation) => boolean): boolean =>
+    spec.TaskGroups.every(
+      ({ Name, Count }) => wanted.filter((alloc) => alloc.TaskGroup === Name && isSo(alloc)).length >= Count,
+    );
+  if (all(({ ClientStatus }) => ClientStatus === 'complete')) return { kind: 'complete' };
+  if (ENDING_TYPES.has(spec.Type)) return { kind: 'waiting' };
+  if (!all((alloc) => alloc.ClientStatus === 'running' && isUp(alloc))) return { kind: 'waiting' };
+  const runs = wanted.flatMap(({ TaskStates }) =>
+    Object.values(TaskStates).map((state) => state.Holdfast.RunID),
+  );
+  return { kind: 'running', runs: runs.join(' ') };
+}
+
+function isUp({ TaskStates }: FeedAllocation): boolean {
+  const states = Object.values(TaskStates);
+  return states.length > 0 && states.every(({ Holdfast }) => Holdfast.Phase === 'running');
+}
+
+function explainFailure(alloc: FeedAllocation): Rollout {
+  const failed = Object.entries(alloc.TaskStates).find(([, state]) => state.Failed);
+  const [task, state] = failed ?? [];
+  const lastWords = state?.Events.findLast(({ FailsTask }) => FailsTask)?.DisplayMessage ?? '';
+  const reason = [state?.Holdfast.LastExit?.Text ?? '', lastWords || alloc.ClientDescription]
+    .filter((part) => part !== '')
+    .join('; ');
+  return { kind: 'failed', alloc, task, reason: reason === '' ? alloc.ClientStatus : reason };
+}

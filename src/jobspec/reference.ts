@@ -1,0 +1,120 @@
+/** Owns docs/jobspec.md: the reference of all keys, made from the tables. scripts/gen-jobspec-doc.mjs writes it. */
+import type { BlockSpec, KeyDoc, Keys } from './blocks.js';
+import { RESTART_DEFAULTS } from './defaults.js';
+import { BLOCKS } from './schema.js';
+import { formatDuration } from './units.js';
+
+/** The whole page, in Markdown. */
+export function renderReference(): string {
+  const { service } = RESTART_DEFAULTS;
+  return [
+    INTRODUCTION,
+    ...BLOCKS.map(renderBlock),
+    DRIVERS,
+    `## What happens to a task that says nothing\n\nIt is restarted up to ${service.attempts} times in ` +
+      `${formatDuration(service.intervalMs)}, ${formatDuration(service.delayMs)} apart, and is failed then; it is asked ` +
+      'to stop with SIGINT and killed 5 seconds later; its output is kept in 10 files of 10 MiB for each stream.\n',
+  ].join('\n');
+}
+
+const INTRODUCTION = `# Job files
+
+<!-- Made from src/jobspec/schema.ts by scripts/gen-jobspec-doc.mjs: change it there. -->
+
+A job file describes what shall run. The language is that of Nomad; a simple file of Nomad's runs unchanged. A key or
+block that holdfast has not is an error that names it with line and column. It is never ignored.
+
+\`\`\`hcl
+job "web" {
+  group "site" {
+    task "server" {
+      driver = "raw_exec"
+
+      config {
+        command = "python3"
+        args    = ["-m", "http.server", "--bind", "127.0.0.1", "8080"]
+      }
+    }
+  }
+}
+\`\`\`
+
+Check a file with \`holdfast validate FILE\`, run it with \`holdfast run FILE\`. The folder \`examples/\` has more.
+
+## Formats
+
+| extension | format |
+|---|---|
+| \`.hcl\`, \`.nomad\`, \`.nomad.hcl\` | HCL. Values are literals: text, numbers, \`true\`, \`false\`, \`null\`, lists, maps, heredocs (\`<<EOF\`, \`<<-EOF\`). Variables, locals, functions and other expressions are not supported yet |
+| \`.yaml\`, \`.yml\` | The same keys. A block with a label is a map by name: \`job: { web: { group: { site: { task: { … } } } } }\`, or a list of maps with \`name\` |
+| \`.json\` | Nomad's API JSON, with or without the outer \`{"Job": …}\`: CamelCase keys, durations as nanoseconds or text |
+
+Durations are text such as \`"90s"\`, \`"1m30s"\`, \`"500ms"\` (units h, m, s, ms). Sizes are MiB, as a number or as text such
+as \`"256MiB"\` and \`"2GiB"\`. Names have at most 128 bytes and no \`/\`.
+
+Text may hold \`\${NOMAD_…}\`, \`\${env["X"]}\`, \`\${meta.x}\`, \`\${attr.x}\` and \`\${node.x}\`, which are filled in when the task
+starts. For a literal \`\${\` write \`$\${\`.
+
+Keys marked ✚ are holdfast's own; Nomad does not know them.
+`;
+
+const DRIVERS = `## config
+
+\`raw_exec\` runs a program of this host as it is.
+
+| key | type | default | meaning |
+|---|---|---|---|
+| \`command\` | string | required | Absolute path, or a name that is looked up in the task's PATH |
+| \`args\` | list of strings | \`[]\` | Arguments. No shell reads them |
+| \`work_dir\` | string | the task's directory | Working directory, absolute |
+| \`oom_score_adj\` | number (0…1000) | unchanged | Higher = killed earlier when the host runs out of memory |
+
+\`mock_driver\` runs nothing; it plays a script.
+
+| key | type | default | meaning |
+|---|---|---|---|
+| \`run_for\` | duration | \`0s\` | The run ends by itself after this long |
+| \`exit_code\` | number (0…255) | \`0\` | Its exit code |
+| \`exit_signal\` | signal | none | The run ends by this signal instead |
+| \`exit_err_msg\` | string | none | How the run ended is not known, for this reason |
+| \`start_error\` | string | none | Starting fails with this text |
+| \`start_error_recoverable\` | bool | \`false\` | Trying to start again may help |
+| \`start_block_for\` | duration | \`0s\` | Starting takes this long |
+| \`kill_after\` | duration | \`0s\` | It takes this long to obey the kill signal |
+| \`signal_error\` | string | none | Sending it a signal fails with this text |
+| \`stdout_string\` | string | none | Text written to stdout |
+| \`stdout_repeat\` | number | \`0\` | How many times more |
+| \`stdout_repeat_duration\` | duration | \`0s\` | Time between two of them |
+| \`stderr_string\`, \`stderr_repeat\`, \`stderr_repeat_duration\` | | | The same for stderr |
+
+\`exec\` (a task with its own root and namespaces) is not available in this version yet.
+`;
+
+function renderBlock(spec: BlockSpec<Keys>): string {
+  const rows = Object.entries(spec.keys).map(([name, key]) => renderKey(name, key));
+  const lacking = Object.keys(spec.notYet)
+    .map((name) => `\`${name}\``)
+    .join(', ');
+  return `## ${spec.name}
+
+| key | in JSON | type | default | meaning |
+|---|---|---|---|---|
+${rows.join('\n')}
+
+Of Nomad's, not supported yet: ${lacking}.
+`;
+}
+
+function renderKey(name: string, key: KeyDoc): string {
+  const fallback =
+    key.required === true ? 'required' : key.default === undefined ? 'none' : `\`${key.default}\``;
+  const json = key.json === '' ? '' : `\`${key.json}\``;
+  const cells = [
+    `\`${name}\`${key.ours === true ? ' ✚' : ''}`,
+    json,
+    key.type,
+    fallback,
+    key.doc.replace(/\.$/, ''),
+  ];
+  return `| ${cells.join(' | ')} |`;
+}

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { taskStatus } from '../../../src/cli/render/task-status.js';
+import { decideVerdict } from '../../../src/cli/render/verdict.js';
+import type { PsRow } from '../../../src/cli/render/ps.js';
+import {
+  alloc,
+  backoffRow,
+  exited,
+  failedRow,
+  NOW_MS,
+  row,
+  runningRow,
+  signaled,
+  taskEvent,
+  taskState,
+} from './samples.js';
+
+function text(view: PsRow): string {
+  return taskStatus(view, NOW_MS).text;
+}
+
+describe('the status of a task', () => {
+  const running = alloc('7a1c');
+  const stopped = alloc('7a1c', { DesiredStatus: 'stop', ClientStatus: 'complete' });
+  const table: readonly (readonly [string, PsRow])[] = [
+    ['running', runningRow()],
+    ['backoff, retry in 12s (2/3 used; exited 3)', backoffRow()],
+    ['failed: killed by SIGKILL (OOM killed)', failedRow()],
+    ['starting', row({ alloc: running, state: taskState('starting') })],
+    [
+      'waiting: for the prestart task',
+      row({ alloc: running, state: taskState('waiting', {}, { PhaseDetail: 'for the prestart task' }) }),
+    ],
+    [
+      'stopping: job stopped',
+      row({ alloc: running, state: taskState('stopping', {}, { PhaseDetail: 'job stopped' }) }),
+    ],
+    [
+      'unkillable: pid 7 in state D',
+      row({ alloc: running, state: taskState('unkillable', {}, { PhaseDetail: 'pid 7 in state D' }) }),
+    ],
+    ['complete', row({ alloc: running, state: taskState('complete', {}, { LastExit: exited(0) }) })],
+    [
+      'stopped',
+      row({ alloc: stopped, state: taskState('complete', {}, { LastExit: signaled(2, 'SIGINT') }) }),
+    ],
+    [
+      'lost: host went away',
+      row({ alloc: alloc('7a1c', { ClientStatus: 'lost', ClientDescription: 'host went away' }) }),
+    ],
+    ['pending', row({ alloc: alloc('7a1c', { ClientStatus: 'pending' }) })],
+  ];
+  for (const [expected, view] of table) {
+    it(expected, () => {
+      assert.equal(text(view), expected);
+    });
+  }
+
+  it('names what kept a task from starting when there is no exit', () => {
+    const setup = taskEvent({
+      Type: 'Setup Failure',
+      FailsTask: true,
+      DisplayMessage: 'user "app" is unknown',
+    });
+    const state = taskState('dead', { Failed: true, Events: [setup] });
+    assert.equal(text(row({ alloc: running, state })), 'failed: user "app" is unknown');
+  });
+
+  it('never says that a retry is due in 0 seconds before it is', () => {
+    const state = taskState('backoff', {}, { NextStart: new Date(NOW_MS + 1).toISOString() });
+    assert.match(text(row({ alloc: running, state })), /retry in 1s/);
+  });
+});
+
+describe('a verdict', () => {
+  it('is that of the worst task', () => {
+    const word = (...rows: PsRow[]): string => decideVerdict(rows, NOW_MS).word;
+    assert.equal(word(runningRow()), 'running');
+    assert.equal(word(runningRow(), backoffRow()), 'backoff');
+    assert.equal(word(backoffRow(), failedRow(), runningRow()), 'failed');
+    const over = row({ alloc: alloc('7a1c'), state: taskState('complete', {}, { LastExit: exited(0) }) });
+    assert.equal(word(over), 'complete');
+    assert.equal(word(over, runningRow()), 'running');
+  });
+});
