@@ -40,11 +40,7 @@ if (interrupted) {
   for (const leftover of leftovers) console.log(leftover);
   process.exit(130);
 }
-check(
-  'nothing is left behind',
-  leftovers.length === 0,
-  leftovers[0] ?? 'no process, cgroup or file of this demo',
-);
+check('nothing is left behind', leftovers.length === 0, leftovers[0] ?? 'no process, cgroup or file');
 process.exitCode = report() ? 0 : 1;
 
 async function tellTheStory() {
@@ -76,7 +72,7 @@ async function tellTheStory() {
   const cueAtMs = Date.now();
   await agent.until('fickle has ended', () => existsSync(join(fickleRun, 'exit')));
   const endedByMs = Date.now();
-  console.log('Now the task "fickle" fails on purpose, with exit code 3, and nobody is there to see it.');
+  console.log('Now "fickle" fails on purpose, with exit code 3. Nobody is there to see it.');
   await agent.until('the counter goes on', () => tickerLines(before).length >= linesAtDeath + 20);
   const linesWithoutDaemon = tickerLines(before).length - linesAtDeath;
   console.log(`Meanwhile "ticker" has written ${linesWithoutDaemon} more lines into its log.`);
@@ -88,6 +84,7 @@ async function tellTheStory() {
   const after = await agent.untilRunning(['server', 'ticker', 'fickle']);
   await show(['ps']);
   await show(['history', 'demo/demo/fickle']);
+  await show(['logs', 'demo/demo/ticker', '-n', '3']);
   const thirdAnswer = await curl(url);
   const lines = tickerLines(after);
   await agent.until('the log still grows', () => tickerLines(after).length >= lines.length + 5);
@@ -102,39 +99,39 @@ async function tellTheStory() {
   check(
     'the daemon really was away',
     psWithoutDaemon === 5 && secondPid !== firstPid,
-    `${firstPid} was killed, ps could not reach it (exit ${psWithoutDaemon})`,
+    `process ${firstPid} was killed, "ps" found nobody`,
   );
   check(
     'the same processes run',
     same('server') && same('ticker'),
-    `server ${after.server.pid}, ticker ${after.ticker.pid}: same pid and start time`,
+    `pids ${after.server.pid} and ${after.ticker.pid}, same start times`,
   );
   check(
     'the web service never stopped',
     asked(firstAnswer) === 1 && asked(secondAnswer) === 2 && asked(thirdAnswer) === 3,
-    'one process answered before, during and after, and kept count',
+    'answered before, meanwhile and after',
   );
   check(
     'no line was lost or repeated',
     gap < 0 && linesWithoutDaemon >= 20,
     gap < 0
-      ? `1 to ${lines.length}, each once; ${linesWithoutDaemon} without a daemon`
+      ? `1 to ${lines.length}, ${linesWithoutDaemon} of them without a daemon`
       : `line ${gap + 1}: "${lines[gap]}"`,
   );
   check(
     'nothing was started twice',
     starts.server === 1 && starts.ticker === 1 && starts.fickle === 2,
-    `Started: server ${starts.server}, ticker ${starts.ticker}, fickle ${starts.fickle} (its restart)`,
+    `server ${starts.server}, ticker ${starts.ticker}, fickle ${starts.fickle} (1 restart)`,
   );
   check(
-    'the missed exit is known',
+    'an exit nobody saw is known',
     missedRun?.Exit?.Text === 'exited 3' && endedAtMs >= cueAtMs && endedAtMs <= endedByMs,
-    `${missedRun?.Exit?.Text ?? 'no exit'} at ${clockTime(endedAtMs)}; the daemon came back at ${clockTime(restartAtMs)}`,
+    `${missedRun?.Exit?.Text ?? 'no exit'} at ${clockTime(endedAtMs)}, back at ${clockTime(restartAtMs)}`,
   );
   check(
     'and followed by its policy',
     after.fickle.pid !== before.fickle.pid && after.fickle.restarts === 1,
-    `fickle was restarted, once, as process ${after.fickle.pid}`,
+    `fickle was restarted once, as ${after.fickle.pid}`,
   );
 }
 
@@ -142,7 +139,9 @@ async function tellTheStory() {
 async function show(args) {
   console.log(command(`holdfast ${args.join(' ')}`));
   const { code, output } = await agent.cli(args, { color, width: WIDTH - 2 });
-  for (const line of output.trimEnd().split('\n')) console.log(`  ${line}`);
+  for (const line of output.trimEnd().split('\n')) {
+    console.log(`  ${line.length > WIDTH ? wrap(line, WIDTH - 2).join('\n  ') : line}`);
+  }
   return code;
 }
 
@@ -198,5 +197,5 @@ function command(text) {
 }
 
 function clockTime(atMs) {
-  return Number.isNaN(atMs) ? 'no time' : new Date(atMs).toISOString().slice(11, 23);
+  return Number.isNaN(atMs) ? 'no time' : new Date(atMs).toISOString().slice(11, 21);
 }

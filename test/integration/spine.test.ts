@@ -170,7 +170,9 @@ describe('how a task ended', () => {
     await using agent = await RealAgent.start();
     await agent.register(job('killed', [{ name: 'task', command: '/bin/sleep', args: ['1000'] }]));
     await agent.register(
-      job('code137', [shell('task', 'until [ -e "$NOMAD_ALLOC_DIR/data/cue" ]; do sleep 0.05; done; exit 137')]),
+      job('code137', [
+        shell('task', 'until [ -e "$NOMAD_ALLOC_DIR/data/cue" ]; do sleep 0.05; done; exit 137'),
+      ]),
     );
     const [killed] = await agent.untilTasks('killed', 'runs', allRunning(1));
     const [code137] = await agent.untilTasks('code137', 'runs', allRunning(1));
