@@ -227,6 +227,14 @@ describe('what happens when …', () => {
     }
   });
 
+  it('what was asked for once is not an excuse for the next end', () => {
+    const story = new Story({ task: attempts(0) }).up();
+    story.tell({ kind: 'restart', reason: 'by hand' });
+    story.hooks('pre_kill').exits(signaled(15)).timer();
+    story.hooks('prestart').started().exits(EXIT_1);
+    assert.equal(story.said.at(-1), 'Not Restarting');
+  });
+
   it('settings changed in place are used at once: they are read when they are used', () => {
     const story = new Story().up();
     const task = aTask({ killTimeoutMs: 100_000, killSignal: 'SIGQUIT', shutdownDelayMs: 0 });
