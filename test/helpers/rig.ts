@@ -101,6 +101,11 @@ export class Rig {
       this.disk.records.getRun(runId)?.outcome === undefined && this.disk.records.getRun(runId) !== undefined
         ? 'its end is not stored'
         : undefined;
+    this.world.mayStart = ({ runId, allocId, task }) => {
+      if (this.disk.records.getRun(runId) === undefined) return 'its intent is not stored';
+      const reason = this.disk.records.getTask(allocId, task)?.killReason;
+      return reason === undefined ? undefined : `its task was killed before: ${reason}`;
+    };
     this.agent = this.#newAgent();
   }
 
