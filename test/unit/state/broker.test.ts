@@ -149,6 +149,17 @@ describe('Broker', () => {
     });
   }
 
+  it('tells a loss from the first row that was not handed out', async () => {
+    const { store } = await storeWith(5);
+    using broker = new Broker(store);
+    const items = broker.subscribe({ queueLimit: { rows: 1, bytes: 1e9 } });
+    const first = take(items);
+    await nextTurn();
+    await Promise.all([6, 7, 8].map((seq) => store.commit([addEvent(seq)])));
+    assert.equal(await first, 'lost 8-9');
+    assert.equal(await take(items), '10');
+  });
+
   it('ends with its signal, with closing, and when the reader leaves', async () => {
     const { store } = await storeWith(1);
     const broker = new Broker(store);
