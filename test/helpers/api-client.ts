@@ -71,10 +71,17 @@ export async function startApi(options: ApiOptions = {}): Promise<ApiUnderTest> 
         });
   const operations = new FakeOperations(store, clock);
   const feedLimits = options.feedLimits ?? {};
+  const cleanUp = async (): Promise<void> => {
+    await store.close();
+    if (options.dir === undefined) rmSync(dataDir, { recursive: true, force: true });
+  };
   const server = await createApiServer(
     { store, operations, clock, logger: silentLogger, dataDir, feedLimits },
     { socketPath, ...(options.tcp ? { tcp: options.tcp } : {}) },
-  );
+  ).catch(async (error: unknown) => {
+    await cleanUp();
+    throw error;
+  });
   return {
     store,
     operations,
@@ -85,8 +92,7 @@ export async function startApi(options: ApiOptions = {}): Promise<ApiUnderTest> 
     feed: (query) => new FeedClient(`ws+unix:${socketPath}:/v1/feed${query}`),
     [Symbol.asyncDispose]: async () => {
       await server.close();
-      await store.close();
-      if (options.dir === undefined) rmSync(dataDir, { recursive: true, force: true });
+      await cleanUp();
     },
   };
 }

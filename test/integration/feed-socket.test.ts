@@ -42,7 +42,7 @@ describe('feed sockets', () => {
   });
 
   it('closes with 1012 when the agent leaves', async () => {
-    const api = await startApi();
+    await using api = await startApi();
     const reader = api.feed('?snapshot=true');
     await until('a snapshot', () => reader.said().length === 1);
     const lines = readLines(api, '/v1/event/stream?snapshot=true', Infinity);
@@ -50,7 +50,6 @@ describe('feed sockets', () => {
     await until('the close', () => reader.closed);
     assert.equal(reader.closed?.code, 1012);
     assert.equal((await lines).length <= 1, true);
-    await api[Symbol.asyncDispose]();
   });
 
   it('closes with 1008 for a bad request and for a reader that talks', async () => {
@@ -130,7 +129,7 @@ describe('feed sockets', () => {
   });
 
   it('does not wait for a reader that stalls when the agent leaves', async () => {
-    const api = await startApi();
+    await using api = await startApi();
     const { spec } = jobRecord();
     const meta = { filler: 'x'.repeat(50_000) };
     for (let version = 0; version < 200; version++) {
@@ -147,6 +146,5 @@ describe('feed sockets', () => {
     await api.server.close();
     lines.destroy();
     socket.socket.terminate();
-    await api[Symbol.asyncDispose]();
   });
 });

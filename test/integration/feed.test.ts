@@ -75,6 +75,16 @@ describe('feed', () => {
     );
   });
 
+  it('can be joined with the index of any answer, also of an empty host', async () => {
+    await using api = await startApi();
+    const index = String((await api.ask('/v1/holdfast/events')).headers['x-nomad-index']);
+    const reader = api.feed(`?index=${index}`);
+    await until('it is open', () => reader.socket.readyState === reader.socket.OPEN);
+    await api.store.commit([putJob()]);
+    await upTo(reader, 1);
+    assert.equal(reader.closed, undefined);
+  });
+
   it('gives only the topics and keys that are asked for', async () => {
     await using api = await startApi();
     await api.store.commit([
