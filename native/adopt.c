@@ -90,6 +90,8 @@ static int open_leader(struct executor *x, const char *status) {
 		return -ESRCH;
 	}
 	l->pidfd = fd;
+	if (strcmp(stat.comm, EXECUTOR_COMM) != 0)
+		x->adopted_before_exec = false; /* By its name it has been through exec since. */
 	return 0;
 }
 

@@ -373,7 +373,7 @@ static void set_title(int argc, char **argv, char **envp, const char *title) {
 	size_t cap = (size_t) (end - argv[0]);
 	memset(argv[0], 0, cap);
 	(void) snprintf(argv[0], cap, "holdfast-executor: %s", title);
-	(void) prctl(PR_SET_NAME, "holdfast-exec", 0, 0, 0);
+	(void) prctl(PR_SET_NAME, EXECUTOR_COMM, 0, 0, 0);
 }
 
 static int fail(const char *what, int error) {

@@ -20,7 +20,9 @@
 #define MAX_CLIENTS 8
 #define MAX_FRAME 65536U
 #define STREAMS 2
-/* Everything /proc knows fits into one status file. */
+/* Our name in /proc/<pid>/stat, at most 15 bytes. The child bears it until its exec, which gives it another. */
+#define EXECUTOR_COMM "holdfast-exec"
+/* Room for a status text. */
 #define STATUS_CAP 2048U
 
 /* Exit statuses of the foreground process; see README.md, "Commands". */

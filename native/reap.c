@@ -122,6 +122,8 @@ static bool ask_proc(struct executor *x) {
 	if (proc_stat_read(x->proc, x->leader.pid, &stat) < 0 || stat.state != 'Z' ||
 	    stat.start_ticks != x->leader.start_ticks)
 		return false;
+	if (x->adopted_before_exec && strcmp(stat.comm, EXECUTOR_COMM) == 0)
+		return false; /* It never got as far as exec, or it is one of us: either way, not known to be the task. */
 	take_wait_status(x, stat.exit_status, "proc_stat");
 	return true;
 }
@@ -133,8 +135,8 @@ void adopted_leader_event(struct executor *x, uint32_t events) {
 		/* Now only its being reaped is of interest; being dead it would stay readable for ever. */
 		(void) change_watch(x, x->leader.pidfd, 0, SOURCE_LEADER, 0);
 	}
-	/* A leader that was taken over before its exec was seen may never have been the task. */
-	if (x->adopted_before_exec || ask_exit_info(x) || ask_proc(x) || events & EPOLLHUP) {
+	/* Taken over before its exec was seen, it may never have been the task; the pidfd does not tell that. */
+	if (ask_proc(x) || x->adopted_before_exec || ask_exit_info(x) || events & EPOLLHUP) {
 		close_fd(&x->leader.pidfd);
 		x->info_deadline_ns = 0;
 	}

@@ -67,10 +67,12 @@ export class Feed implements Disposable {
   open(query: Query, signal: AbortSignal): AsyncGenerator<string, void, void> {
     const request = parseFeedRequest(query);
     const newest = this.#store.index();
-    if (!request.snapshot && request.after !== undefined && request.after > newest) {
+    // An empty store says 1 in X-Nomad-Index, where 0 would mean something else.
+    const after = newest === 0 && request.after === 1 ? 0 : request.after;
+    if (!request.snapshot && after !== undefined && after > newest) {
       throw new AgentError(
         'bad_request',
-        `index ${request.after} lies ahead of this host's newest, ${newest}: begin again with snapshot=true`,
+        `index ${after} lies ahead of this host's newest, ${newest}: begin again with snapshot=true`,
       );
     }
     if (this.#readers >= this.#limits.readers) {
@@ -80,7 +82,7 @@ export class Feed implements Disposable {
       this.#readers += 1;
       signal.addEventListener('abort', () => (this.#readers -= 1), { once: true });
     }
-    const messages = this.#read(request, request.after ?? newest, signal);
+    const messages = this.#read(request, after ?? newest, signal);
     return withHeartbeat(messages, { beat: HEARTBEAT, everyMs: HEARTBEAT_MS, clock: this.#clock });
   }
 

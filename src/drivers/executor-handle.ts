@@ -166,9 +166,9 @@ export class ExecutorHandle implements DriverHandle {
     for (;;) {
       if (client !== undefined) await this.#follow(client);
       client = undefined;
+      if (this.#leaving.signal.aborted) return new Promise<never>(() => undefined);
       const record = readExitFile(this.#run.runDir, this.runId);
       if (record.kind === 'ok' && record.value.kind === 'ended') return this.#end(record.value.report);
-      if (this.#leaving.signal.aborted) return new Promise<never>(() => undefined);
       const resolved = await resolveRun(this.#deps, this.#known());
       if (resolved.kind === 'running') {
         client = this.#takeOn(resolved);
@@ -199,6 +199,7 @@ export class ExecutorHandle implements DriverHandle {
   async #follow(client: ExecutorClient): Promise<void> {
     this.#client = client;
     this.#connected.resolve(client);
+    if (this.#leaving.signal.aborted) client.close();
     try {
       await client.wait();
     } catch {
@@ -231,10 +232,10 @@ export class ExecutorHandle implements DriverHandle {
   }
 }
 
-/** Told when another executor had to take over: the exit status will not be known. */
+/** Told when another executor had to take over. Whether it will see the exit status is the kernel's to say. */
 export const SUPERVISION_LOST = {
   type: 'Supervision Lost',
-  message: 'The executor of the task was killed; another one has taken over, and cannot see the exit status',
+  message: 'The executor of the task was killed; another one has taken over, the task goes on',
 } as const;
 
 /** Removes what a run holds on this host. The cgroup first: the run directory says where it is. Twice is allowed. */

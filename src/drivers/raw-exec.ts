@@ -184,7 +184,8 @@ export class RawExecDriver implements Driver {
         title: `${runId} ${shortId(allocId)}/${task}`,
         path: findProgram(command, config.env, dirs),
         argv: [command, ...args],
-        env: { ...config.env, [RUN_ID_VARIABLE]: runId },
+        // First, where whoever looks for the run's processes finds it soonest; and nobody's to change.
+        env: Object.fromEntries([[RUN_ID_VARIABLE, runId], ...ownEnv(config.env)]),
         cwd: workDir ?? dirs.taskDir,
         user: config.user,
         log: logs.disabled
@@ -202,6 +203,11 @@ export class RawExecDriver implements Driver {
       },
     };
   }
+}
+
+/** The task's variables, without one that would hide whose process it is. */
+function ownEnv(env: Readonly<Record<string, string>>): [string, string][] {
+  return Object.entries(env).filter(([name]) => name !== RUN_ID_VARIABLE);
 }
 
 const STATE = z.object({ cgroup: z.string().nullable(), cgroupsV1: z.array(z.string()) });

@@ -129,7 +129,7 @@ function parseResult(values: ReadonlyMap<string, string>): ExitResult | undefine
       return {
         kind: 'unknown',
         reason: 'supervision_lost',
-        detail: 'its executor was killed; the one that took over could not see its exit status',
+        detail: 'its executor was killed, and the one that took over could not see how it ended',
       };
     case undefined:
     default:
@@ -149,15 +149,14 @@ function toReport(values: ReadonlyMap<string, string>, result: ExitResult, ended
       startedNs === undefined || endedNs === undefined
         ? undefined
         : Number((endedNs - startedNs) / 1_000_000n),
-    // One that took over did not see the start and has not measured the whole.
-    usage:
-      result.kind === 'unknown' || !values.has('cpu_user_us')
-        ? undefined
-        : {
-            cpuUserMs: count(values, 'cpu_user_us') / 1000,
-            cpuSystemMs: count(values, 'cpu_sys_us') / 1000,
-            peakMemoryBytes: peakBytes > 0 ? peakBytes : count(values, 'max_rss_kib') * 1024,
-          },
+    // One that took over has not reaped anything, and says nothing.
+    usage: !values.has('cpu_user_us')
+      ? undefined
+      : {
+          cpuUserMs: count(values, 'cpu_user_us') / 1000,
+          cpuSystemMs: count(values, 'cpu_sys_us') / 1000,
+          peakMemoryBytes: peakBytes > 0 ? peakBytes : count(values, 'max_rss_kib') * 1024,
+        },
     logComplete: values.get('log_complete') === '1',
     leftoversKilled: count(values, 'leftovers_killed'),
   };

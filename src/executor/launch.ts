@@ -34,8 +34,7 @@ export interface LaunchRequest {
 export type LaunchOutcome =
   | {
       readonly kind: 'started';
-      /** Undefined when it could not be read: the run goes on all the same. */
-      readonly status: ExecutorStatus | undefined;
+      readonly status: ExecutorStatus;
       readonly leaf: CgroupLeaf | undefined;
       /** Limits that are not in force, and why. */
       readonly notes: readonly string[];
@@ -61,12 +60,9 @@ export async function launchRun(deps: LaunchDeps, request: LaunchRequest): Promi
   switch (end.code) {
     case EXECUTOR_EXIT.ok: {
       const status = readStatusFile(request.runDir);
-      return {
-        kind: 'started',
-        status: status.kind === 'ok' ? status.value : undefined,
-        leaf: created?.leaf,
-        notes: created?.notes ?? [],
-      };
+      if (status.kind !== 'ok')
+        return { kind: 'unclear', detail: 'it is said to run, but has no status', leaf: created?.leaf };
+      return { kind: 'started', status: status.value, leaf: created?.leaf, notes: created?.notes ?? [] };
     }
     case EXECUTOR_EXIT.startFailed: {
       const record = readExitFile(request.runDir, request.spec.runId);

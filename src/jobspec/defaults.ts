@@ -78,5 +78,8 @@ export const BOUNDS = {
   maxFileSizeMib: { least: 1, most: 1_048_576, source: NOMAD },
 } as const;
 
+/** Above this an agent shortens a kill timeout, unless its own `max_kill_timeout` says otherwise (Nomad: 30 s). */
+export const USUAL_MOST_KILL_TIMEOUT_MS = 30_000;
+
 /** Longest name of a job, group or task, in bytes: it becomes part of file and cgroup names (255 at most). */
 export const LONGEST_NAME = 128;

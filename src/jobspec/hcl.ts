@@ -1,5 +1,5 @@
 /**
- * Owns HCL text → tree with positions. The grammar (docs/adr/0001-hcl-grammar.md) finds the structure; it was made
+ * Owns HCL text → tree with positions. The grammar (docs/adr/0008-hcl-grammar.md) finds the structure; it was made
  * for colouring text in an editor and forgives much, so this file accepts only what it knows: a node it does not
  * expect is a fault, and line ends are checked here, because the grammar does not see them.
  */

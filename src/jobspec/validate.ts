@@ -3,13 +3,14 @@
  * in one go; a rule is judged only where the keys it needs were read without a fault.
  */
 import { readBlock, type BlockRead, type Found, type LabelledBody } from './blocks.js';
-import { DEFAULTS } from './defaults.js';
+import { DEFAULTS, USUAL_MOST_KILL_TIMEOUT_MS } from './defaults.js';
 import { checkConfig, checkDriver } from './driver-rules.js';
 import { checkName } from './names.js';
 import { resolveRestart } from './restart-rules.js';
 import { BESIDE_JOB, FILE, JOB, type GROUP, type Labelled, type RESOURCES, type TASK } from './schema.js';
 import { describeTree, down, nameOf, type Session, type Spot } from './session.js';
 import { toPlain, type MapNode } from './tree.js';
+import { formatDuration } from './units.js';
 import { quote } from './words.js';
 import type { Job, JobType, Resources, Task, TaskGroup } from './types.js';
 
@@ -114,6 +115,7 @@ function buildTask(
   const config = keys.config?.value;
   const place = keys.config?.spot ?? task.labelSpot;
   if (driver !== undefined) checkConfig(driver, config, place, session);
+  warnOfLongKill(keys.kill_timeout, session);
   return {
     name: task.label,
     driver: valueOf(keys.driver) ?? '',
@@ -133,6 +135,14 @@ function buildTask(
     },
     leftovers: valueOf(keys.leftovers) ?? DEFAULTS.leftovers.value,
   };
+}
+
+/** What the agent will do about it is no fault of the file, but nobody should be surprised by it. */
+function warnOfLongKill(timeout: Found<number> | undefined, session: Session): void {
+  if (timeout === undefined || timeout.value <= USUAL_MOST_KILL_TIMEOUT_MS) return;
+  const [asked, most] = [timeout.value, USUAL_MOST_KILL_TIMEOUT_MS].map(formatDuration);
+  const message = `${nameOf(timeout.spot)}: the agent shortens ${asked ?? ''} to its max_kill_timeout, usually ${most ?? ''}`;
+  session.warn(timeout.spot, message, 'raise max_kill_timeout in the configuration of the agent');
 }
 
 function buildResources(read: BlockRead<typeof RESOURCES.keys> | undefined, session: Session): Resources {

@@ -1,7 +1,6 @@
 /** A place for drivers under test: its own directories and cgroups, real executors, and a check that nothing is left. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
-import { rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../src/base/clock.js';
@@ -12,6 +11,7 @@ import type { DriverHandle, EmitTaskEvent, TaskConfig } from '../../src/drivers/
 import { RawExecDriver, type RawExecDeps } from '../../src/drivers/raw-exec.js';
 import type { TaskEvent } from '../../src/events/task-event.js';
 import { findExecutor } from '../../src/executor/binary.js';
+import { removeTree } from '../../src/executor/cgroup-leaf.js';
 import { Cgroups, parseCgroupMounts } from '../../src/executor/cgroups.js';
 import { listProcesses } from '../../src/executor/processes.js';
 import type { RunRecord } from '../../src/state/store.js';
@@ -174,9 +174,8 @@ export class DriverWorld {
     const { unified, v1 } = parseCgroupMounts(readFileSync('/proc/self/mountinfo', 'utf8'));
     const mounts = [...new Set([unified, ...v1.values()])].filter((mount) => mount !== undefined);
     for (const mount of mounts) {
-      for (const dir of [join(mount, this.cgroupRoot, 'executors'), join(mount, this.cgroupRoot)]) {
-        await until(`cgroup ${dir} can be removed`, () => removed(dir), { timeoutMs: 5_000 });
-      }
+      const dir = join(mount, this.cgroupRoot);
+      await until(`cgroup ${dir} can be removed`, () => removeTree(dir), { timeoutMs: 5_000 });
     }
   }
 }
@@ -203,14 +202,5 @@ function mentions(pid: number, text: string): boolean {
     );
   } catch {
     return false;
-  }
-}
-
-function removed(dir: string): boolean {
-  try {
-    rmdirSync(dir);
-    return true;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'ENOENT';
   }
 }

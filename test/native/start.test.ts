@@ -1,6 +1,7 @@
 /** From the claim to execve: who may start a run, what a start says when it fails, what a task inherits. */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { isAlive, readProcessStat } from '../../src/base/host.js';
@@ -48,6 +49,12 @@ describe('a start that fails', () => {
       await until('the executor is gone', () => !isAlive(run.executor));
     });
   }
+
+  it('a detail of any length leaves a readable record', async () => {
+    await using run = new Run({ argv: [`/${'x'.repeat(100_000)}`] });
+    assert.equal((await run.start()).status, TOLD.startFailed);
+    assert.equal(await run.outcome(), 'start_failed exec 36');
+  });
 
   it('refuses a spec of another boot, and makes no claim', async () => {
     await using run = new Run({ bootId: '00000000-0000-4000-8000-000000000000' });
@@ -145,6 +152,28 @@ describe('gate', () => {
   });
 });
 
+describe('an executor', () => {
+  it('is ended by no signal but SIGKILL', async () => {
+    await using run = await new Run({ sh: 'sleep 1000' }).started();
+    const faults = [
+      'SIGSEGV',
+      'SIGBUS',
+      'SIGFPE',
+      'SIGILL',
+      'SIGABRT',
+      'SIGSYS',
+      'SIGTRAP',
+      'SIGIOT',
+      'SIGSTKFLT',
+    ];
+    const spared = new Set(['SIGKILL', 'SIGSTOP', ...faults]);
+    for (const name of Object.keys(constants.signals)) {
+      if (!spared.has(name)) process.kill(run.executor.pid, name);
+    }
+    assert.equal((await (await run.client()).statusText())['state'], 'running');
+  });
+});
+
 describe('status', () => {
   it('names the executor and the workload as /proc does', async () => {
     await using run = await new Run({ sh: 'sleep 60' }).started();
@@ -161,6 +190,10 @@ describe('status', () => {
       'pid_start',
       'started_at_ns',
       'started_mono_ns',
+      'stdout_bytes',
+      'stdout_dropped',
+      'stderr_bytes',
+      'stderr_dropped',
     ]);
     assert.equal(status['state'], 'running');
     assert.equal(readProcessStat(run.executor.pid)?.startTicks, run.executor.startTicks);

@@ -35,7 +35,8 @@ describe('valid job files', () => {
       const stem = name.replace(/\.(hcl|nomad|nomad\.hcl|json|ya?ml)$/, '');
       const model = JSON.stringify(result.job, (_, value: unknown) => value ?? null, 1);
       compareGolden(join(FIXTURES, 'valid', `${stem}.model`), `${model}\n`);
-      assert.deepEqual(parseJobJson(jobToJson(result.job)), { ok: true, job: result.job, warnings: [] });
+      const again = parseJobJson(jobToJson(result.job));
+      assert.deepEqual(again.ok ? again.job : again.faults, result.job);
     });
   }
 });

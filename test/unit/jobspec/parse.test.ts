@@ -109,6 +109,20 @@ describe('parseJobFile', () => {
   });
 });
 
+describe('warnings', () => {
+  it('tell of a kill timeout that the agent will shorten, with its place', () => {
+    const text = 'job "j" {\n  task "t" {\n    driver = "mock_driver"\n    kill_timeout = "31s"\n  }\n}\n';
+    const result = parseJobFile(text, 'j.hcl');
+    assert.ok(result.ok);
+    const [warning, ...others] = result.warnings;
+    assert.deepEqual(others, []);
+    assert.deepEqual([warning?.line, warning?.column], [4, 20]);
+    assert.match(warning?.message ?? '', /`kill_timeout`: the agent shortens 31s .* 30s$/);
+    const usual = parseJobFile(text.replace('31s', '30s'), 'j.hcl');
+    assert.deepEqual(usual.ok ? usual.warnings : usual.faults, []);
+  });
+});
+
 describe('parseJobJson', () => {
   it('gives faults or a job for any value at all', () => {
     const value = fc.oneof(
@@ -230,7 +244,7 @@ describe('jobToJson', () => {
         // fast-check's records have no prototype; a clone is a plain object.
         assert.deepEqual(result.job, structuredClone(written));
         const asFile = parseJobFile(JSON.stringify(json, null, 1), 'job.json');
-        assert.deepEqual(asFile, result);
+        assert.deepEqual(asFile.ok ? asFile.job : asFile.faults, result.job);
       }),
     );
   });
