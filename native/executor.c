@@ -43,6 +43,12 @@ int change_watch(struct executor *x, int fd, uint32_t events, enum source source
 	return epoll_ctl(x->epoll, EPOLL_CTL_MOD, fd, &e) < 0 ? -errno : 0;
 }
 
+void close_watched(struct executor *x, int *fd) {
+	if (*fd >= 0)
+		(void) epoll_ctl(x->epoll, EPOLL_CTL_DEL, *fd, NULL);
+	close_fd(fd);
+}
+
 void tell(struct executor *x, enum told told, const char *why) {
 	if (x->told < 0)
 		return;
@@ -94,7 +100,7 @@ static void step_ending(struct executor *x, uint64_t now) {
 }
 
 static void clean_up(struct executor *x) {
-	close_fd(&x->listener);
+	close_watched(x, &x->listener);
 	(void) unlinkat(x->dir, "sock", 0);
 	for (size_t i = 0; i < STREAMS; i++)
 		(void) unlinkat(x->dir, x->logs.streams[i].name, 0);

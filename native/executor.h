@@ -185,6 +185,11 @@ struct executor {
 /* executor.c */
 int watch(struct executor *x, int fd, uint32_t events, enum source source, uint32_t index);
 int change_watch(struct executor *x, int fd, uint32_t events, enum source source, uint32_t index);
+/*
+ * Closes what is watched. Closing alone would not do: until its exec the child has a copy, and epoll goes on to report
+ * a file as long as any copy is open.
+ */
+void close_watched(struct executor *x, int *fd);
 /* Tells the foreground process its exit status; only the first call counts. */
 void tell(struct executor *x, enum told told, const char *why);
 /* Opens the gate; harmless when it is open. */

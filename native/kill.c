@@ -143,7 +143,7 @@ void cgroup_event(struct executor *x) {
 	/* Reading is what makes the descriptor quiet again. A cgroup that was removed would stay loud. */
 	char buf[256];
 	if (pread(x->cgroup_events, buf, sizeof buf, 0) < 0) {
-		close_fd(&x->cgroup_events);
+		close_watched(x, &x->cgroup_events);
 		x->cgroup_watched = false;
 	}
 }

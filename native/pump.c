@@ -257,9 +257,9 @@ static size_t at_hand(const struct stream *s) {
 	return ioctl(s->fifo, FIONREAD, &n) < 0 || n < 0 ? 0 : (size_t) n;
 }
 
-static void end_stream(struct stream *s) {
+static void end_stream(struct executor *x, struct stream *s) {
 	s->ended = true;
-	close_fd(&s->fifo); /* leaves the epoll set by itself */
+	close_watched(x, &s->fifo);
 }
 
 void pump(struct executor *x, uint32_t index, uint32_t events) {
@@ -268,7 +268,7 @@ void pump(struct executor *x, uint32_t index, uint32_t events) {
 		return;
 	if (!(events & EPOLLIN)) {
 		if (events & (EPOLLHUP | EPOLLERR))
-			end_stream(s);
+			end_stream(x, s);
 		return;
 	}
 	size_t want;
@@ -300,7 +300,7 @@ static void finish_stream(struct executor *x, struct stream *s) {
 	}
 	if (s->fifo >= 0 && is_at_end(x, s))
 		s->ended = true;
-	close_fd(&s->fifo);
+	close_watched(x, &s->fifo);
 	if (s->gap > 0 && ready_file(x, s) == 0)
 		(void) mark_gap(s);
 	close_fd(&s->file);

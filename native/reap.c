@@ -53,8 +53,6 @@ static void judge_oom(struct executor *x) {
 }
 
 static void child_leader_ended(struct executor *x, const siginfo_t *info) {
-	/* What the child still said about its start lies in the pipe. */
-	spawn_report(x);
 	close_fd(&x->leader.pidfd);
 	if (x->spawn.again) {
 		x->leader.pid = 0;
@@ -72,7 +70,12 @@ void reap(struct executor *x) {
 	for (int i = 0; i < REAP_AT_ONCE; i++) {
 		siginfo_t info;
 		memset(&info, 0, sizeof info);
-		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
+			return;
+		/* What the child still said about its start is read while /proc still shows what it was. */
+		if (info.si_pid == x->leader.pid)
+			spawn_report(x);
+		if (waitid(P_PID, (id_t) info.si_pid, &info, WEXITED | WNOHANG) < 0)
 			return;
 		if (info.si_pid == x->leader.pid && !x->leader.ended) {
 			child_leader_ended(x, &info);
@@ -137,7 +140,7 @@ void adopted_leader_event(struct executor *x, uint32_t events) {
 	}
 	/* Taken over before its exec was seen, it may never have been the task; the pidfd does not tell that. */
 	if (ask_proc(x) || x->adopted_before_exec || ask_exit_info(x) || events & EPOLLHUP) {
-		close_fd(&x->leader.pidfd);
+		close_watched(x, &x->leader.pidfd);
 		x->info_deadline_ns = 0;
 	}
 }

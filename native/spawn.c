@@ -414,9 +414,15 @@ static const char *detail_of(const struct executor *x, const struct spawn_report
 	return stage_name((enum stage) rep->stage);
 }
 
-/* The pipe has ended without a failure: exec happened, or the child was killed before it reached the gate. */
+/* Until exec the child bears our name. Only asked when it says no more: then it is the task, or dead. */
+static bool has_been_through_exec(const struct executor *x) {
+	struct proc_stat stat;
+	return proc_stat_read(x->proc, x->leader.pid, &stat) < 0 || strcmp(stat.comm, EXECUTOR_COMM) != 0;
+}
+
+/* The pipe has ended without a failure: exec happened, or the child was killed before it. */
 static void report_ended(struct executor *x) {
-	close_fd(&x->spawn.report);
+	close_watched(x, &x->spawn.report);
 	if (x->outcome.result == RESULT_START_FAILED)
 		return;
 	if (!x->spawn.alive && x->spawn.into_cgroup) {
@@ -427,8 +433,8 @@ static void report_ended(struct executor *x) {
 		x->spawn.again = true;
 		return;
 	}
-	if (!x->spawn.alive) {
-		start_failed(x, STAGE_GATE, ECHILD, "killed before its start");
+	if (!x->spawn.alive || !has_been_through_exec(x)) {
+		start_failed(x, STAGE_GATE, x->stop.asked ? ECANCELED : ECHILD, "killed before its start");
 		return;
 	}
 	x->phase = PHASE_RUNNING;

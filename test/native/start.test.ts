@@ -1,9 +1,11 @@
 /** From the claim to execve: who may start a run, what a start says when it fails, what a task inherits. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { isAlive, readProcessStat } from '../../src/base/host.js';
 import { FRAME, FRAME_TAG, REPLY_BIT } from '../../src/executor/protocol.js';
 import { intField } from '../../src/executor/tlv.js';
@@ -149,6 +151,45 @@ describe('gate', () => {
     await client.ask(FRAME.go);
     assert.equal((await client.reply(wait))?.type, FRAME.wait | REPLY_BIT);
     assert.equal(await run.outcome(), 'start_failed exec 2');
+  });
+});
+
+describe('a child that hangs on its way to exec', () => {
+  /** Opening a pipe that nobody reads blocks, as a user database or a network file system might. */
+  async function hanging(): Promise<Run> {
+    const run = new Run({ gate: true });
+    const pipe = join(run.root, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    run.writeSpec({ gate: true, sh: 'echo ran', joinProcs: [pipe] });
+    return run.started();
+  }
+
+  it('can be stopped, and was never started', async () => {
+    await using run = await hanging();
+    const client = await run.client();
+    await client.ask(FRAME.go);
+    assert.equal(run.status()['state'], 'starting');
+    await run.stop(15, 100);
+    assert.equal(await run.outcome(), `start_failed gate ${ECANCELED}`);
+  });
+
+  it('does not keep the executor busy, whoever comes and goes', async () => {
+    await using run = await hanging();
+    const clients = [await run.client(), await run.client()];
+    for (const client of clients) await client.ask(FRAME.status);
+    await clients[0]?.ask(FRAME.go);
+    for (const client of clients) client.close();
+    const client = await run.client();
+    await client.ask(FRAME.status);
+    const cpuTicks = (): number => {
+      const fields = readFileSync(`/proc/${run.executor.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+      return Number(fields[11]) + Number(fields[12]);
+    };
+    const before = cpuTicks();
+    await pause(500); // The window of observation itself: a loop that spins takes 50 ticks.
+    assert.ok(cpuTicks() - before <= 5);
+    await run.stop(0, 0);
+    await run.exit();
   });
 });
 
