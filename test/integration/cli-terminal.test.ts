@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { spawn as spawnPty } from 'node-pty';
 import { parseJobJson } from '../../src/jobspec/parse.js';
+import { CliError, EXIT } from '../../src/cli/exit.js';
+import { ApiClient } from '../../src/cli/http.js';
 import { displayWidth, sanitize } from '../../src/cli/render/text.js';
 import { startApi, type ApiUnderTest } from '../helpers/api-client.js';
 import { CLI } from './cli-world.js';
@@ -92,6 +94,31 @@ describe('on a terminal of 80 columns', { timeout: 60_000 }, () => {
     assert.doesNotMatch(await onTerminal(api, {}, 'ps', '--no-color'), /\x1b/);
   });
 });
+
+describe('a socket that is not for us', { timeout: 60_000 }, () => {
+  it('is told apart from a daemon that is not there', async () => {
+    await using api = await startApi();
+    const client = new ApiClient({ kind: 'unix', path: api.socketPath }, undefined);
+    const isCli = (exitCode: number) => (error: unknown) =>
+      error instanceof CliError && error.exitCode === exitCode;
+    await client.get('/v1/jobs');
+    chmodSync(api.socketPath, 0);
+    await asNobody(() => assert.rejects(client.get('/v1/jobs'), isCli(EXIT.notPermitted)));
+    rmSync(api.socketPath);
+    await assert.rejects(client.get('/v1/jobs'), isCli(EXIT.unreachable));
+  });
+});
+
+/** Root may use any socket: for the time of `work` this process is nobody. */
+async function asNobody(work: () => Promise<void>): Promise<void> {
+  const isRoot = process.getuid?.() === 0;
+  if (isRoot) process.seteuid?.(65_534);
+  try {
+    await work();
+  } finally {
+    if (isRoot) process.seteuid?.(0);
+  }
+}
 
 describe('a daemon on TCP', { timeout: 60_000 }, () => {
   it('wants a token', async () => {
