@@ -1,6 +1,7 @@
 /*
- * reap.c - who ended, and how. As a sub-reaper the executor gets every orphan of the tree; only the leader's end
- * counts. An adopted leader is somebody else's child: its pidfd says that it ended, and the kernel mostly says how.
+ * reap.c - who ended, and how. As a sub-reaper the executor gets every orphan of the tree; only the leader's
+ * end counts. An adopted leader is somebody else's child: its pidfd says that it ended, and the kernel mostly
+ * says how.
  */
 #define _GNU_SOURCE
 #include "executor.h"
@@ -14,10 +15,16 @@
 
 /* A fork bomb's orphans must not keep the loop from its other work. */
 #define REAP_AT_ONCE 256
-/* Its status could not be read while it was dead: how long to wait for it to be reaped before it is called unknown. */
+/*
+ * Its status could not be read while it was dead: how long to wait for it to be reaped before it is called
+ * unknown.
+ */
 #define INFO_PATIENCE_NS (2 * NS_PER_SEC)
 
-/* PIDFD_GET_INFO, Linux 6.13; the exit status in it, 6.15. Newer than the headers of the distributions we build on. */
+/*
+ * PIDFD_GET_INFO, Linux 6.13; the exit status in it, 6.15. Newer than the headers of the distributions we
+ * build on.
+ */
 struct pidfd_exit_info {
 	uint64_t mask, cgroupid;
 	uint32_t pid, tgid, ppid, ids[8];
@@ -46,15 +53,15 @@ static void leader_ended(struct executor *x) {
 	x->oom_kills = read_oom_kills(x) - x->oom_kills_before;
 }
 
-/* By evidence only: a SIGKILL that did not come from here, and the kernel counted an OOM kill in the cgroup. */
+/*
+ * By evidence only: a SIGKILL that did not come from here, and the kernel counted an OOM kill in the cgroup.
+ */
 static void judge_oom(struct executor *x) {
 	x->leader_oom = x->outcome.result == RESULT_SIGNALED && x->outcome.signal == SIGKILL &&
 			!x->leader.killed_by_us && x->oom_kills > 0;
 }
 
 static void child_leader_ended(struct executor *x, const siginfo_t *info) {
-	/* What the child still said about its start lies in the pipe. */
-	spawn_report(x);
 	close_fd(&x->leader.pidfd);
 	if (x->spawn.again) {
 		x->leader.pid = 0;
@@ -72,7 +79,12 @@ void reap(struct executor *x) {
 	for (int i = 0; i < REAP_AT_ONCE; i++) {
 		siginfo_t info;
 		memset(&info, 0, sizeof info);
-		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
+			return;
+		/* What the child still said about its start is read while /proc still shows what it was. */
+		if (info.si_pid == x->leader.pid)
+			spawn_report(x);
+		if (waitid(P_PID, (id_t) info.si_pid, &info, WEXITED | WNOHANG) < 0)
 			return;
 		if (info.si_pid == x->leader.pid && !x->leader.ended) {
 			child_leader_ended(x, &info);
@@ -109,8 +121,9 @@ static bool ask_exit_info(struct executor *x) {
 }
 
 /*
- * While it is dead and not yet reaped, its line in /proc ends with its status: for those who may trace it, and with 0
- * for all others. Who may trace it may also try to read its `exe`, and finds that the dead have none.
+ * While it is dead and not yet reaped, its line in /proc ends with its status: for those who may trace it,
+ * and with 0 for all others. Who may trace it may also try to read its `exe`, and finds that the dead have
+ * none.
  */
 static bool ask_proc(struct executor *x) {
 	char path[32], link[8];
@@ -122,6 +135,8 @@ static bool ask_proc(struct executor *x) {
 	if (proc_stat_read(x->proc, x->leader.pid, &stat) < 0 || stat.state != 'Z' ||
 	    stat.start_ticks != x->leader.start_ticks)
 		return false;
+	if (x->adopted_before_exec && strcmp(stat.comm, EXECUTOR_COMM) == 0)
+		return false; /* It never got as far as exec, or is one of us: not known to be the task. */
 	take_wait_status(x, stat.exit_status, "proc_stat");
 	return true;
 }
@@ -133,9 +148,11 @@ void adopted_leader_event(struct executor *x, uint32_t events) {
 		/* Now only its being reaped is of interest; being dead it would stay readable for ever. */
 		(void) change_watch(x, x->leader.pidfd, 0, SOURCE_LEADER, 0);
 	}
-	/* A leader that was taken over before its exec was seen may never have been the task. */
-	if (x->adopted_before_exec || ask_exit_info(x) || ask_proc(x) || events & EPOLLHUP) {
-		close_fd(&x->leader.pidfd);
+	/*
+	 * Taken over before its exec was seen, it may never have been the task; the pidfd does not tell that.
+	 */
+	if (ask_proc(x) || x->adopted_before_exec || ask_exit_info(x) || events & EPOLLHUP) {
+		close_watched(x, &x->leader.pidfd);
 		x->info_deadline_ns = 0;
 	}
 }

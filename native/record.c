@@ -1,6 +1,7 @@
 /*
- * record.c - the two files that say what became of a run. `status` is for whoever looks while it runs and is replaced
- * without fsync: after a power cut the boot id says that it is stale. `exit` is durable before anybody is told.
+ * record.c - the two files that say what became of a run. `status` is for whoever looks while it runs and is
+ * replaced without fsync: after a power cut the boot id says that it is stale. `exit` is durable before
+ * anybody is told.
  */
 #define _GNU_SOURCE
 #include "executor.h"
@@ -62,6 +63,14 @@ static void add_names(struct text *t, const struct executor *x) {
 	text_add_value(t, "version", HOLDFAST_VERSION);
 }
 
+static void add_streams(struct text *t, const struct executor *x) {
+	for (size_t i = 0; i < STREAMS; i++) {
+		const struct stream *s = &x->logs.streams[i];
+		text_add(t, "%s_bytes=%llu\n", s->name, (unsigned long long) s->bytes);
+		text_add(t, "%s_dropped=%llu\n", s->name, (unsigned long long) s->dropped);
+	}
+}
+
 void status_text(const struct executor *x, struct text *t) {
 	text_add(t, "holdfast_status=1\n");
 	add_names(t, x);
@@ -69,6 +78,7 @@ void status_text(const struct executor *x, struct text *t) {
 	add_number(t, "executor_pid", (uint64_t) x->pid);
 	add_number(t, "executor_start", x->start_ticks);
 	add_leader(t, &x->leader);
+	add_streams(t, x);
 	if (x->adopted)
 		text_add(t, "adopted=1\n");
 	if (x->adopted_before_exec)
@@ -85,8 +95,8 @@ int status_write(const struct executor *x) {
 	if (fd < 0)
 		return -errno;
 	/*
-	 * ext4 writes a file out at once when it replaces another and has no blocks yet, which takes longer than all
-	 * else here. It need not be on disk: give it its blocks first.
+	 * ext4 writes a file out at once when it replaces another and has no blocks yet, which takes longer
+	 * than all else here. It need not be on disk: give it its blocks first.
 	 */
 	(void) posix_fallocate(fd, 0, (off_t) t.len);
 	int r = write_full(fd, t.at, t.len);
@@ -162,11 +172,7 @@ static void add_evidence(struct text *t, const struct executor *x, bool log_comp
 	add_usage(t, x);
 	add_number(t, "memory_peak_bytes", read_memory_peak(x));
 	add_number(t, "log_complete", log_complete ? 1 : 0);
-	for (size_t i = 0; i < STREAMS; i++) {
-		const struct stream *s = &x->logs.streams[i];
-		text_add(t, "%s_bytes=%llu\n", s->name, (unsigned long long) s->bytes);
-		text_add(t, "%s_dropped=%llu\n", s->name, (unsigned long long) s->dropped);
-	}
+	add_streams(t, x);
 }
 
 static void record_text(const struct executor *x, bool log_complete, struct text *t) {

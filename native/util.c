@@ -12,6 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Longer values, such as a path that was refused for its length, are cut: what follows must fit as well. */
+#define VALUE_MAX 4096
+
 void close_at_scope_end(const int *fd) {
 	int saved = errno;
 	if (*fd >= 0)
@@ -56,7 +59,7 @@ void text_add(struct text *t, const char *format, ...) {
 void text_add_value(struct text *t, const char *key, const char *value) {
 	text_add(t, "%s=", key);
 	size_t from = t->len;
-	text_add(t, "%s", value);
+	text_add(t, "%.*s", VALUE_MAX, value);
 	for (char *p = t->at + from; *p; p++) {
 		if ((unsigned char) *p < ' ' || *p == 127)
 			*p = '?';
@@ -128,8 +131,8 @@ int proc_stat_read(int proc, pid_t pid, struct proc_stat *ret_stat) {
 	if (n < 0)
 		return (int) n;
 	/* The command, in parentheses, may itself hold parentheses and spaces: count from the last one. */
-	const char *p = strrchr(buf, ')');
-	if (!p)
+	const char *name = strchr(buf, '('), *p = strrchr(buf, ')');
+	if (!name || !p || p < name)
 		return -EBADMSG;
 	char state;
 	int ppid, pgrp, session;
@@ -146,6 +149,7 @@ int proc_stat_read(int proc, pid_t pid, struct proc_stat *ret_stat) {
 					.session = session,
 					.start_ticks = start,
 					.exit_status = last ? (int) strtol(last, NULL, 10) : 0 };
+	(void) snprintf(ret_stat->comm, sizeof ret_stat->comm, "%.*s", (int) (p - name - 1), name + 1);
 	return 0;
 }
 

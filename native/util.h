@@ -1,6 +1,6 @@
 /*
- * util.h - small helpers used everywhere: descriptors, clocks, bounded text, /proc, system calls libc may lack.
- * Nothing here knows about runs or workloads.
+ * util.h - small helpers used everywhere: descriptors, clocks, bounded text, /proc, system calls libc may
+ * lack. Nothing here knows about runs or workloads.
  */
 #pragma once
 
@@ -43,6 +43,7 @@ int find_number(const char *text, const char *key, char separator, uint64_t *ret
 
 /* What /proc/<pid>/stat says, as far as it is needed here. */
 struct proc_stat {
+	char comm[16];
 	char state;
 	pid_t ppid, pgrp, session;
 	uint64_t start_ticks;

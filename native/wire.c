@@ -1,6 +1,7 @@
 /*
- * wire.c - the socket: frames in, replies out (see README.md, "Frames"). A malformed frame costs its sender the
- * connection and nobody anything else. Replies are small and are never queued: who does not read them is let go.
+ * wire.c - the socket: frames in, replies out (see README.md, "Frames"). A malformed frame costs its sender
+ * the connection and nobody anything else. Replies are small and are never queued: who does not read them is
+ * let go.
  */
 #define _GNU_SOURCE
 #include "executor.h"
@@ -82,40 +83,40 @@ static void add_int(struct reply *r, uint16_t tag, int64_t value) {
 	add_field(r, tag, bytes, sizeof bytes);
 }
 
-static void drop_client(struct client *c) {
-	close_fd(&c->fd);
+static void drop_client(struct executor *x, struct client *c) {
+	close_watched(x, &c->fd);
 	c->waiting = false;
 	c->len = 0;
 }
 
-static void send_reply(struct client *c, uint16_t type, uint16_t id, struct reply *r) {
+static void send_reply(struct executor *x, struct client *c, uint16_t type, uint16_t id, struct reply *r) {
 	put_le32(r->bytes, (uint32_t) (r->len - 4));
 	put_le16(r->bytes + 4, (uint16_t) (type | FRAME_REPLY));
 	put_le16(r->bytes + 6, id);
 	if (send(c->fd, r->bytes, r->len, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t) r->len)
-		drop_client(c);
+		drop_client(x, c);
 }
 
-static void send_error(struct client *c, uint16_t id, int errnum) {
+static void send_error(struct executor *x, struct client *c, uint16_t id, int errnum) {
 	struct reply r = { .len = HEADER };
 	add_int(&r, F_ERRNO, errnum);
 	add_string(&r, F_TEXT, strerror(errnum));
-	send_reply(c, FRAME_ERROR, id, &r);
+	send_reply(x, c, FRAME_ERROR, id, &r);
 }
 
-static void send_result(struct client *c, const struct request *q, int result) {
+static void send_result(struct executor *x, struct client *c, const struct request *q, int result) {
 	struct reply r = { .len = HEADER };
 	if (result < 0)
-		send_error(c, q->id, -result);
+		send_error(x, c, q->id, -result);
 	else
-		send_reply(c, q->type, q->id, &r);
+		send_reply(x, c, q->type, q->id, &r);
 }
 
 static void on_hello(struct executor *x, struct client *c, const struct request *q) {
 	size_t len = strlen(x->spec.run_id);
 	if (!q->run_id || q->run_id_len != len || memcmp(q->run_id, x->spec.run_id, len) != 0) {
-		send_error(c, q->id, ESTALE);
-		drop_client(c);
+		send_error(x, c, q->id, ESTALE);
+		drop_client(x, c);
 		return;
 	}
 	struct reply r = { .len = HEADER };
@@ -124,7 +125,7 @@ static void on_hello(struct executor *x, struct client *c, const struct request 
 	add_string(&r, F_VERSION, HOLDFAST_VERSION);
 	add_int(&r, F_PID, x->pid);
 	add_int(&r, F_START, (int64_t) x->start_ticks);
-	send_reply(c, q->type, q->id, &r);
+	send_reply(x, c, q->type, q->id, &r);
 }
 
 static void on_status(struct executor *x, struct client *c, const struct request *q) {
@@ -133,7 +134,7 @@ static void on_status(struct executor *x, struct client *c, const struct request
 	status_text(x, &t);
 	struct reply r = { .len = HEADER };
 	add_field(&r, F_STATUS, t.at, t.len);
-	send_reply(c, q->type, q->id, &r);
+	send_reply(x, c, q->type, q->id, &r);
 }
 
 static bool is_signal(int64_t n, int64_t lowest) {
@@ -148,16 +149,16 @@ static void on_signal(struct executor *x, struct client *c, const struct request
 		result = signal_tree(x, (int) q->signal) > 0 ? 0 : -ESRCH;
 	else
 		result = signal_leader(x, (int) q->signal);
-	send_result(c, q, result);
+	send_result(x, c, q, result);
 }
 
 static void on_stop(struct executor *x, struct client *c, const struct request *q) {
 	if (!is_signal(q->signal, 0) || q->grace_ms < 0) {
-		send_result(c, q, -EINVAL);
+		send_result(x, c, q, -EINVAL);
 		return;
 	}
 	stop_request(x, (int) q->signal, (uint64_t) q->grace_ms);
-	send_result(c, q, 0);
+	send_result(x, c, q, 0);
 }
 
 static void on_request(struct executor *x, struct client *c, const struct request *q) {
@@ -170,7 +171,7 @@ static void on_request(struct executor *x, struct client *c, const struct reques
 		return;
 	case FRAME_GO:
 		go(x);
-		send_result(c, q, 0);
+		send_result(x, c, q, 0);
 		return;
 	case FRAME_SIGNAL:
 		on_signal(x, c, q);
@@ -180,14 +181,14 @@ static void on_request(struct executor *x, struct client *c, const struct reques
 		return;
 	case FRAME_WAIT:
 		if (c->waiting) {
-			send_error(c, q->id, EBUSY);
+			send_error(x, c, q->id, EBUSY);
 			return;
 		}
 		c->waiting = true;
 		c->wait_request = q->id;
 		return;
 	default:
-		send_error(c, q->id, EOPNOTSUPP);
+		send_error(x, c, q->id, EOPNOTSUPP);
 		return;
 	}
 }
@@ -227,14 +228,14 @@ static void serve(struct executor *x, struct client *c) {
 	while (c->fd >= 0 && c->len - at >= 4) {
 		uint32_t len = le32(c->buf + at);
 		if (len < 4 || len > MAX_FRAME) {
-			drop_client(c);
+			drop_client(x, c);
 			return;
 		}
 		if (c->len - at < 4 + (size_t) len)
 			break;
 		struct request q;
 		if (parse_request(c->buf + at + 4, len, &q) < 0) {
-			drop_client(c);
+			drop_client(x, c);
 			return;
 		}
 		at += 4 + (size_t) len;
@@ -254,7 +255,7 @@ void client_ready(struct executor *x, uint32_t index) {
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		drop_client(c);
+		drop_client(x, c);
 		return;
 	}
 	c->len += (size_t) n;
@@ -268,7 +269,7 @@ void answer_waits(struct executor *x) {
 			continue;
 		struct reply r = { .len = HEADER };
 		c->waiting = false;
-		send_reply(c, FRAME_WAIT, c->wait_request, &r);
+		send_reply(x, c, FRAME_WAIT, c->wait_request, &r);
 	}
 }
 

@@ -37,6 +37,12 @@ export interface FeedDeps {
   readonly limits?: Partial<FeedLimits>;
 }
 
+/** What comes after a reader's place. */
+type Next =
+  | { readonly kind: 'rows'; readonly rows: readonly EncodedRow[] }
+  /** Up to this index nothing can be given any more, or shall be waited for. */
+  | { readonly kind: 'lost'; readonly to: number };
+
 export class Feed implements Disposable {
   readonly #store: StateStore;
   readonly #clock: Clock;
@@ -67,10 +73,12 @@ export class Feed implements Disposable {
   open(query: Query, signal: AbortSignal): AsyncGenerator<string, void, void> {
     const request = parseFeedRequest(query);
     const newest = this.#store.index();
-    if (!request.snapshot && request.after !== undefined && request.after > newest) {
+    // An empty store says 1 in X-Nomad-Index, where 0 would mean something else.
+    const after = newest === 0 && request.after === 1 ? 0 : request.after;
+    if (!request.snapshot && after !== undefined && after > newest) {
       throw new AgentError(
         'bad_request',
-        `index ${request.after} lies ahead of this host's newest, ${newest}: begin again with snapshot=true`,
+        `index ${after} lies ahead of this host's newest, ${newest}: begin again with snapshot=true`,
       );
     }
     if (this.#readers >= this.#limits.readers) {
@@ -80,7 +88,7 @@ export class Feed implements Disposable {
       this.#readers += 1;
       signal.addEventListener('abort', () => (this.#readers -= 1), { once: true });
     }
-    const messages = this.#read(request, request.after ?? newest, signal);
+    const messages = this.#read(request, after ?? newest, signal);
     return withHeartbeat(messages, { beat: HEARTBEAT, everyMs: HEARTBEAT_MS, clock: this.#clock });
   }
 
@@ -107,18 +115,17 @@ export class Feed implements Disposable {
     }
     let isUpToDate = false;
     while (!signal.aborted) {
-      const lostTo = this.#lostUpTo(at, isUpToDate);
-      if (lostTo !== undefined) {
-        yield encode({ Index: lostTo, Lost: { From: at + 1, To: lostTo } });
-        at = lostTo;
+      const next = this.#next(at, isUpToDate);
+      if (next.kind === 'lost') {
+        yield encode({ Index: next.to, Lost: { From: at + 1, To: next.to } });
+        at = next.to;
         continue;
       }
-      const rows = this.#rowsAfter(at);
-      if (rows.length === 0) {
+      if (next.rows.length === 0) {
         isUpToDate = true;
         await this.#news(at, signal);
       }
-      for (const row of rows) {
+      for (const row of next.rows) {
         if (isAborted(signal)) return;
         at = row.index;
         if (filter.wants(row.topic, row.keys)) yield row.text;
@@ -126,18 +133,19 @@ export class Feed implements Disposable {
     }
   }
 
-  /** Last index that a reader at `at` can no longer get, or shall no longer wait for; undefined = all is there. */
-  #lostUpTo(at: number, wasUpToDate: boolean): number | undefined {
-    const { oldest, newest } = this.#store.feedBounds();
-    if (wasUpToDate && newest - at > this.#limits.rowsBehind) return newest;
-    return at + 1 < oldest ? oldest - 1 : undefined;
-  }
-
-  #rowsAfter(at: number): readonly EncodedRow[] {
+  /** @param wasUpToDate then the reader shall not fall behind without end */
+  #next(at: number, wasUpToDate: boolean): Next {
+    const newest = this.#recent.newest();
+    if (wasUpToDate && newest - at > this.#limits.rowsBehind) return { kind: 'lost', to: newest };
     const recent = this.#recent.after(at);
-    if (recent !== undefined) return recent;
+    if (recent !== undefined) return { kind: 'rows', rows: recent };
+    const { oldest } = this.#store.feedBounds();
+    if (at + 1 < oldest) return { kind: 'lost', to: oldest - 1 };
     const context = this.#view.context();
-    return this.#store.readFeed(at, BATCH_ROWS).map((row) => encodeRow(row, context));
+    return {
+      kind: 'rows',
+      rows: this.#store.readFeed(at, BATCH_ROWS).map((row) => encodeRow(row, context)),
+    };
   }
 
   /** Resolves when there may be rows after `at`. */

@@ -3,6 +3,7 @@ import { addAbortListener } from 'node:events';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import { AgentError, describeError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import type { StateStore } from '../state/store.js';
@@ -106,12 +107,13 @@ async function serve(
     : await sendStream(deps, route, call, reply);
 }
 
+/** What find-my-way found in the path. */
+const Params = z.record(z.string(), z.string());
+
 function readParam(params: unknown, name: string): string {
-  if (typeof params === 'object' && params !== null && name in params) {
-    const value: unknown = Object.entries(params).find(([key]) => key === name)?.[1];
-    if (typeof value === 'string') return value;
-  }
-  throw new AgentError('internal', `the route has no part :${name}`);
+  const value = Params.parse(params)[name];
+  if (value === undefined) throw new AgentError('internal', `the route has no part :${name}`);
+  return value;
 }
 
 async function sendJson(

@@ -2,6 +2,8 @@
  * Owns the API server: the route table, its listeners (a unix socket always, TCP when asked) and their end. Holds no
  * state of tasks: reads go to the store, changes to AgentOperations.
  */
+import { setMaxListeners } from 'node:events';
+import type { FastifyInstance } from 'fastify';
 import { Scope } from '../base/scope.js';
 import type { Clock } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
@@ -24,6 +26,9 @@ import { logRoutes } from './routes/logs.js';
 import type { Services } from './services.js';
 import { claimSocketPath } from './unix-socket.js';
 import { View } from './view.js';
+
+/** What an answer in hand may still take when the agent leaves: systemd and people wait for it. */
+const CLOSE_GRACE_MS = 2_000;
 
 export interface ApiDeps {
   readonly store: StateStore;
@@ -69,12 +74,14 @@ export async function createApiServer(deps: ApiDeps, listen: ListenOptions): Pro
       new Feed({ store, clock, view, ...(limits === undefined ? {} : { limits }) }),
     );
     const leaving = new AbortController();
+    // One listener for each request in hand is no leak.
+    setMaxListeners(0, leaving.signal);
     const sockets = new FeedSockets({ feed, clock, logger, leaving: leaving.signal });
     const routes = buildRoutes({ ...deps, view, evaluations: new EvaluationLog(clock) }, feed);
     const start = async (at: { path: string } | { host: string; port: number }, by: TcpGuard | undefined) => {
       const app = createHttpApp({ store, watch, logger, routes, leaving: leaving.signal }, by);
       sockets.attach(app.server, by);
-      scope.add('listener', () => app.close());
+      scope.add('listener', () => closeListener(app, clock));
       return await app.listen(at);
     };
     await start({ path: socket.bindPath }, undefined);
@@ -92,6 +99,15 @@ export async function createApiServer(deps: ApiDeps, listen: ListenOptions): Pro
     await scope.close();
     throw error;
   }
+}
+
+/** Takes no more callers, lets those in hand finish, and cuts off the ones that do not take their answer. */
+async function closeListener(app: FastifyInstance, clock: Clock): Promise<void> {
+  const cutOff = clock.setTimer(CLOSE_GRACE_MS, () => {
+    app.server.closeAllConnections();
+  });
+  await app.close();
+  cutOff[Symbol.dispose]();
 }
 
 /** Every route there is. */

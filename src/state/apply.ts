@@ -3,6 +3,7 @@
  * for both stores. Called within a transaction; when it throws, the caller undoes the whole commit.
  */
 import { AgentError } from '../base/errors.js';
+import { copyPlain } from './json.js';
 import { slackOf, type StoreLimits } from './limits.js';
 import type {
   AllocRecord,
@@ -15,7 +16,10 @@ import type {
 } from './store.js';
 import type { History, Records, Tables } from './tables.js';
 
-/** A feed row in the making. An alloc's is filled in when the whole commit is applied. */
+/**
+ * A feed row in the making, of copies: what listeners hold must not change with what the caller does to its records.
+ * An alloc's is filled in when the whole commit is applied.
+ */
 type Slot =
   | { readonly kind: 'job'; readonly job: JobRecord }
   | { readonly kind: 'job_purged'; readonly jobId: string }
@@ -125,7 +129,7 @@ class Commit {
     }
     this.#records.putJob(job);
     this.#records.trimJobVersions(job.id, job.version - this.#limits.versionsPerJob + 1);
-    this.#slots.push({ kind: 'job', job });
+    this.#slots.push({ kind: 'job', job: copyPlain(job) });
   }
 
   #deleteAlloc(allocId: string): void {
@@ -146,7 +150,7 @@ class Commit {
     if (seq <= newest) throw broken(`event ${seq} of task ${allocId}/${task} comes after event ${newest}`);
     this.#history.addEvent(event);
     this.#history.trimEvents(allocId, task, this.#limits);
-    this.#slots.push({ kind: 'event', event, jobId });
+    this.#slots.push({ kind: 'event', event: copyPlain(event), jobId });
   }
 
   #putRun(run: RunRecord): void {

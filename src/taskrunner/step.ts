@@ -4,6 +4,7 @@
  * Over 300 lines because it is the one place where a reader sees the whole life of a task.
  */
 import type { ExitReport } from '../events/exit-result.js';
+import type { TaskEvent } from '../events/task-event.js';
 import type { Moment, RunHandle } from '../state/store.js';
 import { Draft, type StepResult } from './draft.js';
 import { nextKillRetry } from './kill-backoff.js';
@@ -49,26 +50,19 @@ function apply(draft: Draft, event: RunnerEvent): void {
       onNotStored(draft, event.error);
       return;
     case 'started':
-      if (isInHand(draft, event.runId)) onStarted(draft, event.runId, event.ref, event.startedAtMs);
+      if (isStarting(draft, event.runId)) onStarted(draft, event.runId, event.ref, event.startedAtMs);
       return;
     case 'start_failed':
-      if (isInHand(draft, event.runId)) onStartFailed(draft, event);
+      if (isStarting(draft, event.runId)) onStartFailed(draft, event);
       return;
     case 'start_uncertain':
-      if (isInHand(draft, event.runId)) onStartUncertain(draft, event.runId, event.error);
+      if (isStarting(draft, event.runId)) onStartUncertain(draft, event.runId, event.error);
       return;
     case 'recovered_running':
       if (isInHand(draft, event.runId)) onRecoveredRunning(draft, event.runId, event.ref, event.startedAtMs);
       return;
     case 'recovered_start_failed':
-      if (isInHand(draft, event.runId)) {
-        onStartFailed(draft, {
-          runId: event.runId,
-          event: { type: 'Driver Failure', error: event.error },
-          error: event.error,
-          recoverable: true,
-        });
-      }
+      if (isInHand(draft, event.runId)) onNotStarted(draft, event.runId, event.error);
       return;
     case 'recovered_never_started':
       if (isInHand(draft, event.runId)) onNeverStarted(draft, event.runId, event.detail);
@@ -119,6 +113,10 @@ function apply(draft: Draft, event: RunnerEvent): void {
 /** Answers about another attempt than the one in hand come too late to matter. */
 function isInHand(draft: Draft, runId: string): boolean {
   return draft.record.runId === runId;
+}
+
+function isStarting(draft: Draft, runId: string): boolean {
+  return draft.mode.at === 'starting' && isInHand(draft, runId);
 }
 
 // ---- begin: from the record alone ------------------------------------------------------------------------------
@@ -247,7 +245,6 @@ function onNotStored(draft: Draft, error: string): void {
 }
 
 function onStarted(draft: Draft, runId: string, ref: RunHandle, startedAtMs: number): void {
-  if (draft.mode.at !== 'starting' && draft.mode.at !== 'recovering') return;
   draft.changeRun({ kind: 'started', runId, ref, startedAtMs });
   draft.set({ state: 'running', startedAtMs, finishedAtMs: undefined });
   draft.emit({ type: 'Started', pid: ref.workload?.pid }, startedAtMs);
@@ -264,7 +261,6 @@ function onStartFailed(
     'runId' | 'event' | 'error' | 'recoverable'
   >,
 ): void {
-  if (draft.mode.at !== 'starting' && draft.mode.at !== 'recovering') return;
   draft.emit(failure.event);
   const atMs = draft.context.wallMs;
   draft.closeRun(failure.runId, { kind: 'start_failed', error: failure.error, atMs });
@@ -275,7 +271,6 @@ function onStartFailed(
 // ---- recovery --------------------------------------------------------------------------------------------------
 
 function onStartUncertain(draft: Draft, runId: string, error: string): void {
-  if (draft.mode.at !== 'starting') return;
   draft.mode = { at: 'recovering', runId, tries: 0 };
   draft.enter('starting', `finding out whether it started: ${error}`);
   draft.effect({ kind: 'recover', runId });
@@ -284,9 +279,8 @@ function onStartUncertain(draft: Draft, runId: string, error: string): void {
 function onRecoveredRunning(draft: Draft, runId: string, ref: RunHandle, startedAtMs: number): void {
   if (draft.mode.at !== 'recovering') return;
   const { record } = draft;
-  // Whether it had been told before the agent died decides about the event: Started is said once a run.
-  const told = record.state === 'running' && record.phase !== 'starting';
-  if (!told) {
+  // Started is said once a run.
+  if (!wasTold(draft)) {
     onStarted(draft, runId, ref, startedAtMs);
     return;
   }
@@ -300,8 +294,39 @@ function onRecoveredRunning(draft: Draft, runId: string, ref: RunHandle, started
   }
 }
 
+/** Whether it was told before the agent died that the run in hand had started. */
+function wasTold({ record }: Draft): boolean {
+  return record.state === 'running';
+}
+
+function onNotStarted(draft: Draft, runId: string, error: string): void {
+  if (draft.mode.at !== 'recovering') return;
+  if (wasTold(draft)) onVanished(draft, runId, error);
+  else {
+    const event: TaskEvent = { type: 'Driver Failure', error };
+    onStartFailed(draft, { runId, event, error, recoverable: true });
+  }
+}
+
+/** It is known to have started, and now there is no trace of it: an end that nobody saw. */
+function onVanished(draft: Draft, runId: string, detail: string): void {
+  onExited(draft, runId, {
+    result: { kind: 'unknown', reason: 'executor_lost', detail },
+    startedAtMs: draft.record.startedAtMs,
+    endedAtMs: draft.context.wallMs,
+    ranForMs: undefined,
+    usage: undefined,
+    logComplete: false,
+    leftoversKilled: 0,
+  });
+}
+
 function onNeverStarted(draft: Draft, runId: string, detail: string): void {
   if (draft.mode.at !== 'recovering') return;
+  if (wasTold(draft)) {
+    onVanished(draft, runId, detail);
+    return;
+  }
   draft.closeRun(runId, { kind: 'never_started', detail, atMs: draft.context.wallMs });
   if (draft.record.killReason !== undefined) die(draft);
   else toWaiting(draft);
@@ -319,10 +344,9 @@ function onUnreachable(draft: Draft, runId: string, detail: string): void {
 // ---- down ------------------------------------------------------------------------------------------------------
 
 function onExited(draft: Draft, runId: string, report: ExitReport): void {
-  const { mode, record } = draft;
+  const { mode } = draft;
   if (mode.at !== 'running' && mode.at !== 'stopping' && mode.at !== 'recovering') return;
-  const neverTold = mode.at === 'recovering' && (record.state !== 'running' || record.phase === 'starting');
-  if (neverTold && report.startedAtMs !== undefined) {
+  if (!wasTold(draft) && report.startedAtMs !== undefined) {
     draft.set({ startedAtMs: report.startedAtMs });
     draft.emit({ type: 'Started', pid: undefined }, report.startedAtMs);
   }

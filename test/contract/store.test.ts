@@ -272,8 +272,11 @@ for (const [kind, make] of Object.entries(STORES)) {
     it('is not changed by what callers do to the records they gave', async () => {
       const { store } = stock.take();
       const meta = { a: '1' };
+      const told: unknown[] = [];
+      store.onCommitted((rows) => told.push(...rows.map((row) => row.payload)));
       await store.commit([putJob({ spec: { ...jobRecord().spec, meta } })]);
       meta.a = '2';
+      assert.deepEqual(told, [store.readFeed(0, 1)[0]?.payload]);
       assert.deepEqual(store.getJob('web')?.record.spec.meta, { a: '1' });
     });
 

@@ -1,18 +1,21 @@
-/** A real API server on a socket of its own over a memory store, and a client that speaks to it as tools do. */
+/** A real API server on a socket of its own over a store of its own, and a client that speaks to it as tools do. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { request } from 'node:http';
+import { get, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
 import type { FeedLimits } from '../../src/api/feed.js';
 import { createApiServer, type ApiServer } from '../../src/api/server.js';
+import type { FeedMessage } from '../../src/api/wire.js';
 import { systemClock, type Clock } from '../../src/base/clock.js';
 import { silentLogger } from '../../src/base/log.js';
 import { openMemoryStore } from '../../src/state/memory-store.js';
 import type { StoreLimits } from '../../src/state/limits.js';
+import { openSqliteStore } from '../../src/state/sqlite-store.js';
 import type { StateStore } from '../../src/state/store.js';
 import { FakeOperations } from './fake-operations.js';
+import { BOOT } from './records.js';
 
 export interface Answer {
   readonly status: number;
@@ -43,6 +46,8 @@ export interface ApiUnderTest extends AsyncDisposable {
 
 export interface ApiOptions {
   readonly clock?: Clock;
+  /** Keep the store on disk in this directory, and leave it there when done. Default: in memory. */
+  readonly dir?: string;
   readonly storeLimits?: Partial<StoreLimits>;
   readonly feedLimits?: Partial<FeedLimits>;
   readonly tcp?: { readonly host: string; readonly port: number; readonly token: string | undefined };
@@ -50,16 +55,33 @@ export interface ApiOptions {
 
 /** Starts one; disposing it closes the server and the store and removes the directory. */
 export async function startApi(options: ApiOptions = {}): Promise<ApiUnderTest> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'hf-api-'));
+  const dataDir = options.dir ?? mkdtempSync(join(tmpdir(), 'hf-api-'));
   const socketPath = join(dataDir, 'api.sock');
   const clock = options.clock ?? systemClock;
-  const store = openMemoryStore({ clock, ...(options.storeLimits ? { limits: options.storeLimits } : {}) });
+  const limits = options.storeLimits ?? {};
+  const store =
+    options.dir === undefined
+      ? openMemoryStore({ clock, limits })
+      : openSqliteStore({
+          path: join(dataDir, 'state.db'),
+          clock,
+          logger: silentLogger,
+          bootId: BOOT,
+          limits,
+        });
   const operations = new FakeOperations(store, clock);
   const feedLimits = options.feedLimits ?? {};
+  const cleanUp = async (): Promise<void> => {
+    await store.close();
+    if (options.dir === undefined) rmSync(dataDir, { recursive: true, force: true });
+  };
   const server = await createApiServer(
     { store, operations, clock, logger: silentLogger, dataDir, feedLimits },
     { socketPath, ...(options.tcp ? { tcp: options.tcp } : {}) },
-  );
+  ).catch(async (error: unknown) => {
+    await cleanUp();
+    throw error;
+  });
   return {
     store,
     operations,
@@ -70,8 +92,7 @@ export async function startApi(options: ApiOptions = {}): Promise<ApiUnderTest> 
     feed: (query) => new FeedClient(`ws+unix:${socketPath}:/v1/feed${query}`),
     [Symbol.asyncDispose]: async () => {
       await server.close();
-      await store.close();
-      rmSync(dataDir, { recursive: true, force: true });
+      await cleanUp();
     },
   };
 }
@@ -124,6 +145,35 @@ export class FeedClient {
     const index = this.said().at(-1)?.['Index'];
     return typeof index === 'number' ? index : 0;
   }
+}
+
+/** Reads `count` lines of a stream, or all until it ends. */
+export function readLines(
+  api: { readonly socketPath: string },
+  path: string,
+  count: number,
+): Promise<FeedMessage[]> {
+  return new Promise((resolve, reject) => {
+    const call = get({ socketPath: api.socketPath, path, agent: false }, (reply) => {
+      let text = '';
+      const lines = (): FeedMessage[] =>
+        text
+          .split('\n')
+          .slice(0, -1)
+          .map((line) => JSON.parse(line) as FeedMessage);
+      reply.on('data', (part: Buffer) => {
+        text += part.toString();
+        if (lines().length < count) return;
+        resolve(lines().slice(0, count));
+        call.destroy();
+      });
+      reply.once('end', () => {
+        resolve(lines());
+      });
+      reply.once('error', () => undefined);
+    });
+    call.once('error', reject);
+  });
 }
 
 /** A job with two allocs of one task, as tools send it. */

@@ -2,7 +2,7 @@
  * One host for tests of the run loop: a disk, a world of workloads and a clock that outlive the agents living on it one
  * after the other. An agent here is the real store, alloc table and scheduler; it can leave, or be killed at any moment.
  */
-import type { Clock } from '../../src/base/clock.js';
+import { sleep, type Clock } from '../../src/base/clock.js';
 import { silentLogger, type Logger } from '../../src/base/log.js';
 import { AllocTable } from '../../src/allocrunner/alloc-table.js';
 import { Scheduler } from '../../src/scheduler/scheduler.js';
@@ -82,6 +82,8 @@ export class Rig {
   /** Every event that was told, in the order told. */
   readonly told: TaskEventRow[] = [];
   readonly removedDirs: string[] = [];
+  /** How long each phase of a hook that all tasks have takes. */
+  hooksTakeMs = 0;
   readonly #options: RigOptions;
   #bootedAtMonoMs = 0;
   #actsLeft: number | undefined;
@@ -99,6 +101,11 @@ export class Rig {
       this.disk.records.getRun(runId)?.outcome === undefined && this.disk.records.getRun(runId) !== undefined
         ? 'its end is not stored'
         : undefined;
+    this.world.mayStart = ({ runId, allocId, task }) => {
+      if (this.disk.records.getRun(runId) === undefined) return 'its intent is not stored';
+      const reason = this.disk.records.getTask(allocId, task)?.killReason;
+      return reason === undefined ? undefined : `its task was killed before: ${reason}`;
+    };
     this.agent = this.#newAgent();
   }
 
@@ -189,7 +196,7 @@ export class Rig {
       store,
       bootId: this.world.bootId,
       driver: () => driver,
-      hooks: this.#options.hooks ?? [],
+      hooks: [this.#slowHook(clock), ...(this.#options.hooks ?? [])],
       maxKillTimeoutMs: this.#options.maxKillTimeoutMs ?? 30_000,
       agentEnv: {},
       nodeFacts: {},
@@ -212,6 +219,17 @@ export class Rig {
       },
     });
     return Object.assign(life, { store, allocs, scheduler });
+  }
+
+  #slowHook(clock: Clock): TaskHook {
+    const wait = async ({ signal }: { signal: AbortSignal }): Promise<undefined> => {
+      if (this.hooksTakeMs > 0) await sleep(clock, this.hooksTakeMs, signal);
+      return undefined;
+    };
+    const pass = async (context: { signal: AbortSignal }): Promise<void> => {
+      await wait(context);
+    };
+    return { name: 'slow', prestart: wait, poststart: pass, preKill: pass, exited: pass, stop: pass };
   }
 
   #clockOf(life: Life): Clock {

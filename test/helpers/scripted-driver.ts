@@ -67,6 +67,8 @@ export class World {
   stopsThatFail = 0;
   /** Why what a run left must not go yet, asked when it is released; undefined = it may. */
   mayRelease: (runId: string) => string | undefined = () => undefined;
+  /** Why a run must not be started, asked when the driver is told to; undefined = it may. */
+  mayStart: (config: TaskConfig) => string | undefined = () => undefined;
   /** Called after each thing that an agent asked for was done, before it is answered. */
   onActed: () => void = () => undefined;
   /** Two of these at the same time must never live. */
@@ -118,6 +120,8 @@ export class World {
   }
 
   async #start(life: Life, config: TaskConfig): Promise<DriverHandle> {
+    const why = life.dead ? undefined : this.mayStart(config);
+    if (why !== undefined) this.violations.push(`run ${config.runId} is started: ${why}`);
     await this.#pass(life, this.startMs);
     const script = this.starts.shift();
     if (script?.kind === 'fails') {

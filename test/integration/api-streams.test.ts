@@ -50,7 +50,7 @@ describe('blocking queries', () => {
   });
 
   it('end when the agent leaves, and leave nothing behind when the caller does', async () => {
-    const own = await startApi();
+    await using own = await startApi();
     const socket = connect(own.socketPath);
     socket.write('GET /v1/jobs?index=1&wait=10m HTTP/1.1\r\nHost: x\r\n\r\n');
     const waiting = own.ask('/v1/jobs?index=1&wait=10m');
@@ -59,7 +59,6 @@ describe('blocking queries', () => {
     await own.server.close();
     assert.equal((await waiting).status, 200);
     assert.equal(existsSync(own.socketPath), false);
-    await own[Symbol.asyncDispose]();
   });
 });
 

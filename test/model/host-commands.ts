@@ -263,6 +263,9 @@ export const hostCommands: fc.Arbitrary<Command>[] = [
   fc.constantFrom(0, 700, 60_000).map((ms) => {
     return new Weather(`stopping takes ${ms}`, (rig) => (rig.world.obeysAfterMs = ms));
   }),
+  fc.constantFrom(0, 30, 3_000).map((ms) => {
+    return new Weather(`hooks take ${ms}`, (rig) => (rig.hooksTakeMs = ms));
+  }),
   fc.integer({ min: 1, max: 7 }).map((n) => {
     return new Weather(`${n} stops fail`, (rig) => (rig.world.stopsThatFail = n));
   }),
@@ -324,6 +327,7 @@ export function jobCommands(jobs: readonly Job[]): fc.Arbitrary<Command>[] {
 export async function comeToRest(model: Model, rig: Rig): Promise<void> {
   rig.disk.refusing = false;
   Object.assign(rig.world, { reachable: true, stopsThatFail: 0, startMs: 0, obeysAfterMs: 0 });
+  rig.hooksTakeMs = 0;
   rig.world.starts.length = 0;
   // A kill that is still to come would come in the middle of the proof.
   if (model.agentUp) rig.kill();
@@ -406,9 +410,15 @@ function assertHistory(rig: Rig, history: readonly TaskEventRow[], live: number)
 /** The restart policy once more, in ten lines, replayed over what was told: interval and attempts are kept. */
 export function assertPolicyKept(policy: RestartPolicy, history: readonly TaskEventRow[]): void {
   let window = { openedAtMs: -Infinity, used: 0 };
+  let asked = false;
   for (const { atMs, event } of history) {
+    if (event.type === 'Restart Signaled') asked = true;
+    if (event.type === 'Started') asked = false;
     if (event.type !== 'Restarting' && event.type !== 'Not Restarting') continue;
-    if (event.reason === 'asked for') continue;
+    if (event.reason === 'asked for') {
+      assert.ok(asked, 'outside the policy only what was asked for since it started');
+      continue;
+    }
     if (atMs - window.openedAtMs >= policy.intervalMs) window = { openedAtMs: atMs, used: 0 };
     window.used += 1;
     if (event.type === 'Restarting' && event.reason.startsWith('Restart within policy')) {

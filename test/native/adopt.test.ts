@@ -1,7 +1,7 @@
 /** An executor dies by SIGKILL: its task does not notice, and another executor takes over. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { isAlive, readProcessStat } from '../../src/base/host.js';
@@ -175,5 +175,34 @@ describe('adopt', () => {
     assert.equal((await run.adopt()).status, TOLD.ok);
     await run.stop(0, 0);
     assert.equal((await run.exit())['log_complete'], '1');
+  });
+
+  it('an executor killed at any moment of a start leaves either nothing, or a workload that is on record', async () => {
+    const seen = { nothing: 0, workload: 0, ended: 0 };
+    for (let round = 0; round < 40; round++) {
+      await using run = new Run();
+      run.writeSpec({ sh: `echo $$ > ${run.root}/ran; exec sleep 1000` });
+      const started = run.start();
+      await until('an executor', () => existsSync(join(run.dir, 'status')), { everyMs: 0 });
+      const untilNs = process.hrtime.bigint() + BigInt(round) * 50_000n;
+      while (process.hrtime.bigint() < untilNs);
+      await run.killExecutor();
+      await started;
+      const told = await run.adopt();
+      if (told.status === TOLD.ok) {
+        seen.workload++;
+        // A child that was still behind its gate ends by itself.
+        await run.stop(0, 0).catch(() => undefined);
+        const outcome = await run.outcome();
+        const ran = existsSync(join(run.root, 'ran'));
+        assert.ok(outcome === 'signaled 9' || (!ran && outcome === 'unknown supervision_lost'), outcome);
+      } else {
+        assert.equal(told.status, TOLD.notThere);
+        seen[existsSync(join(run.dir, 'exit')) ? 'ended' : 'nothing']++;
+        assert.ok(!existsSync(join(run.root, 'ran')), 'it ran and is not on record');
+      }
+      assert.deepEqual(processesOf(run.runId), []);
+    }
+    assert.ok(seen.workload > 0, JSON.stringify(seen));
   });
 });

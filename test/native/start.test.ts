@@ -1,8 +1,11 @@
 /** From the claim to execve: who may start a run, what a start says when it fails, what a task inherits. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { isAlive, readProcessStat } from '../../src/base/host.js';
 import { FRAME, FRAME_TAG, REPLY_BIT } from '../../src/executor/protocol.js';
 import { intField } from '../../src/executor/tlv.js';
@@ -48,6 +51,12 @@ describe('a start that fails', () => {
       await until('the executor is gone', () => !isAlive(run.executor));
     });
   }
+
+  it('a detail of any length leaves a readable record', async () => {
+    await using run = new Run({ argv: [`/${'x'.repeat(100_000)}`] });
+    assert.equal((await run.start()).status, TOLD.startFailed);
+    assert.equal(await run.outcome(), 'start_failed exec 36');
+  });
 
   it('refuses a spec of another boot, and makes no claim', async () => {
     await using run = new Run({ bootId: '00000000-0000-4000-8000-000000000000' });
@@ -145,6 +154,67 @@ describe('gate', () => {
   });
 });
 
+describe('a child that hangs on its way to exec', () => {
+  /** Opening a pipe that nobody reads blocks, as a user database or a network file system might. */
+  async function hanging(): Promise<Run> {
+    const run = new Run({ gate: true });
+    const pipe = join(run.root, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    run.writeSpec({ gate: true, sh: 'echo ran', joinProcs: [pipe] });
+    return run.started();
+  }
+
+  it('can be stopped, and was never started', async () => {
+    await using run = await hanging();
+    const client = await run.client();
+    await client.ask(FRAME.go);
+    assert.equal(run.status()['state'], 'starting');
+    await run.stop(15, 100);
+    assert.equal(await run.outcome(), `start_failed gate ${ECANCELED}`);
+  });
+
+  it('does not keep the executor busy, whoever comes and goes', async () => {
+    await using run = await hanging();
+    const clients = [await run.client(), await run.client()];
+    for (const client of clients) await client.ask(FRAME.status);
+    await clients[0]?.ask(FRAME.go);
+    for (const client of clients) client.close();
+    const client = await run.client();
+    await client.ask(FRAME.status);
+    const cpuTicks = (): number => {
+      const fields = readFileSync(`/proc/${run.executor.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+      return Number(fields[11]) + Number(fields[12]);
+    };
+    const before = cpuTicks();
+    await pause(500); // The window of observation itself: a loop that spins takes 50 ticks.
+    assert.ok(cpuTicks() - before <= 5);
+    await run.stop(0, 0);
+    await run.exit();
+  });
+});
+
+describe('an executor', () => {
+  it('is ended by no signal but SIGKILL', async () => {
+    await using run = await new Run({ sh: 'sleep 1000' }).started();
+    const faults = [
+      'SIGSEGV',
+      'SIGBUS',
+      'SIGFPE',
+      'SIGILL',
+      'SIGABRT',
+      'SIGSYS',
+      'SIGTRAP',
+      'SIGIOT',
+      'SIGSTKFLT',
+    ];
+    const spared = new Set(['SIGKILL', 'SIGSTOP', ...faults]);
+    for (const name of Object.keys(constants.signals)) {
+      if (!spared.has(name)) process.kill(run.executor.pid, name);
+    }
+    assert.equal((await (await run.client()).statusText())['state'], 'running');
+  });
+});
+
 describe('status', () => {
   it('names the executor and the workload as /proc does', async () => {
     await using run = await new Run({ sh: 'sleep 60' }).started();
@@ -161,6 +231,10 @@ describe('status', () => {
       'pid_start',
       'started_at_ns',
       'started_mono_ns',
+      'stdout_bytes',
+      'stdout_dropped',
+      'stderr_bytes',
+      'stderr_dropped',
     ]);
     assert.equal(status['state'], 'running');
     assert.equal(readProcessStat(run.executor.pid)?.startTicks, run.executor.startTicks);
