@@ -1,7 +1,7 @@
 // Owns the search for what a test run, the demo or the bench left on this host. Each of them puts all it makes below a
 // directory with a name of its own and hands that name to its processes, so that copies running side by side are told
 // apart: a process, cgroup or mount is ours when the name is in its environment, path or root.
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Executors end a moment after the record of their workload is durable: the only wait here, and a bounded one. */
@@ -21,15 +21,19 @@ export async function findLeaks(marker, scratch) {
   }
 }
 
-/** @param {string} marker @returns {{pid: number, command: string}[]} living processes of the run, without this one */
+/**
+ * Living processes of the run, without this one. Known by their environment; executors, who have none, by their files.
+ * @param {string} marker @returns {{pid: number, command: string}[]}
+ */
 export function processesOf(marker) {
   const found = [];
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
-    const environment = read(`/proc/${name}/environ`);
     const command = read(`/proc/${name}/cmdline`).replaceAll('\0', ' ').trim();
-    // A zombie has neither.
-    if (environment.includes(marker) || command.includes(marker)) found.push({ pid: Number(name), command });
+    const traces = command.includes('holdfast-executor')
+      ? [command, ...openFiles(name)]
+      : [read(`/proc/${name}/environ`)];
+    if (traces.some((trace) => trace.includes(marker))) found.push({ pid: Number(name), command });
   }
   return found;
 }
@@ -45,8 +49,8 @@ function mounts(marker) {
     .map((line) => `left behind: mount ${line.split(' ')[4]}`);
 }
 
-/** Groups of every hierarchy whose name holds the marker; a parent that is listed stands for what is below it. */
-function cgroups(marker) {
+/** Groups at the top of every hierarchy whose name holds the marker. @param {string} marker @returns {string[]} */
+export function cgroupsOf(marker) {
   const roots = read('/proc/self/mountinfo')
     .split('\n')
     .filter((line) => / - cgroup2? /.test(line))
@@ -54,12 +58,26 @@ function cgroups(marker) {
   return roots.flatMap((root) =>
     list(root)
       .filter((entry) => entry.isDirectory() && entry.name.includes(marker))
-      .map((entry) => `left behind: cgroup ${join(root, entry.name)}`),
+      .map((entry) => join(root, entry.name)),
   );
+}
+
+function cgroups(marker) {
+  return cgroupsOf(marker).map((path) => `left behind: cgroup ${path}`);
 }
 
 function files(scratch) {
   return list(scratch).map((entry) => `left behind: ${join(scratch, entry.name)}`);
+}
+
+function openFiles(pid) {
+  return list(`/proc/${pid}/fd`).map(({ name }) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${name}`);
+    } catch {
+      return '';
+    }
+  });
 }
 
 /** Empty for what is gone or not ours to read. */

@@ -68,6 +68,8 @@ async function runTests(files) {
     '--test',
     // Integration tests mostly wait: one more than there are cores.
     `--test-concurrency=${availableParallelism() + 1}`,
+    // Every wait in a test has its own deadline; this one is for what was forgotten. It counts for a whole file.
+    '--test-timeout=300000',
     ...reporter('spec', paths.log),
     ...reporter('tap', paths.tap),
     ...reporter(join(ROOT, 'scripts', 'test-events.mjs'), paths.events),

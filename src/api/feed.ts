@@ -37,6 +37,12 @@ export interface FeedDeps {
   readonly limits?: Partial<FeedLimits>;
 }
 
+/** What comes after a reader's place. */
+type Next =
+  | { readonly kind: 'rows'; readonly rows: readonly EncodedRow[] }
+  /** Up to this index nothing can be given any more, or shall be waited for. */
+  | { readonly kind: 'lost'; readonly to: number };
+
 export class Feed implements Disposable {
   readonly #store: StateStore;
   readonly #clock: Clock;
@@ -109,18 +115,17 @@ export class Feed implements Disposable {
     }
     let isUpToDate = false;
     while (!signal.aborted) {
-      const lostTo = this.#lostUpTo(at, isUpToDate);
-      if (lostTo !== undefined) {
-        yield encode({ Index: lostTo, Lost: { From: at + 1, To: lostTo } });
-        at = lostTo;
+      const next = this.#next(at, isUpToDate);
+      if (next.kind === 'lost') {
+        yield encode({ Index: next.to, Lost: { From: at + 1, To: next.to } });
+        at = next.to;
         continue;
       }
-      const rows = this.#rowsAfter(at);
-      if (rows.length === 0) {
+      if (next.rows.length === 0) {
         isUpToDate = true;
         await this.#news(at, signal);
       }
-      for (const row of rows) {
+      for (const row of next.rows) {
         if (isAborted(signal)) return;
         at = row.index;
         if (filter.wants(row.topic, row.keys)) yield row.text;
@@ -128,18 +133,19 @@ export class Feed implements Disposable {
     }
   }
 
-  /** Last index that a reader at `at` can no longer get, or shall no longer wait for; undefined = all is there. */
-  #lostUpTo(at: number, wasUpToDate: boolean): number | undefined {
-    const { oldest, newest } = this.#store.feedBounds();
-    if (wasUpToDate && newest - at > this.#limits.rowsBehind) return newest;
-    return at + 1 < oldest ? oldest - 1 : undefined;
-  }
-
-  #rowsAfter(at: number): readonly EncodedRow[] {
+  /** @param wasUpToDate then the reader shall not fall behind without end */
+  #next(at: number, wasUpToDate: boolean): Next {
+    const newest = this.#recent.newest();
+    if (wasUpToDate && newest - at > this.#limits.rowsBehind) return { kind: 'lost', to: newest };
     const recent = this.#recent.after(at);
-    if (recent !== undefined) return recent;
+    if (recent !== undefined) return { kind: 'rows', rows: recent };
+    const { oldest } = this.#store.feedBounds();
+    if (at + 1 < oldest) return { kind: 'lost', to: oldest - 1 };
     const context = this.#view.context();
-    return this.#store.readFeed(at, BATCH_ROWS).map((row) => encodeRow(row, context));
+    return {
+      kind: 'rows',
+      rows: this.#store.readFeed(at, BATCH_ROWS).map((row) => encodeRow(row, context)),
+    };
   }
 
   /** Resolves when there may be rows after `at`. */

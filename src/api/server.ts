@@ -2,6 +2,7 @@
  * Owns the API server: the route table, its listeners (a unix socket always, TCP when asked) and their end. Holds no
  * state of tasks: reads go to the store, changes to AgentOperations.
  */
+import { setMaxListeners } from 'node:events';
 import type { FastifyInstance } from 'fastify';
 import { Scope } from '../base/scope.js';
 import type { Clock } from '../base/clock.js';
@@ -73,6 +74,8 @@ export async function createApiServer(deps: ApiDeps, listen: ListenOptions): Pro
       new Feed({ store, clock, view, ...(limits === undefined ? {} : { limits }) }),
     );
     const leaving = new AbortController();
+    // One listener for each request in hand is no leak.
+    setMaxListeners(0, leaving.signal);
     const sockets = new FeedSockets({ feed, clock, logger, leaving: leaving.signal });
     const routes = buildRoutes({ ...deps, view, evaluations: new EvaluationLog(clock) }, feed);
     const start = async (at: { path: string } | { host: string; port: number }, by: TcpGuard | undefined) => {

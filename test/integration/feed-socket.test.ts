@@ -128,6 +128,21 @@ describe('feed sockets', () => {
     }
   });
 
+  it('serves many readers without a warning', async () => {
+    const warnings: string[] = [];
+    const note = (warning: Error): void => {
+      warnings.push(warning.message);
+    };
+    process.on('warning', note);
+    await using api = await startApi();
+    const readers = Array.from({ length: 30 }, () => api.feed('?snapshot=true'));
+    await until('all have begun', () => readers.every((reader) => reader.said().length === 1));
+    await api.store.commit([putJob()]);
+    await until('all are told', () => readers.every((reader) => reader.index() === 1));
+    process.off('warning', note);
+    assert.deepEqual(warnings, []);
+  });
+
   it('does not wait for a reader that stalls when the agent leaves', async () => {
     await using api = await startApi();
     const { spec } = jobRecord();

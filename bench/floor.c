@@ -1,0 +1,162 @@
+/* What the bench measures against: the same things done by the least C that does them, and the workloads that stamp
+ * the time. Not part of holdfast. Times are CLOCK_MONOTONIC in nanoseconds, as Node's process.hrtime.
+ *
+ *   floor stamp FILE            appends "start <ns>" as its first act
+ *   floor crash FILE            the same, then appends "end <ns>" and exits with 1
+ *   floor lines BYTES           writes that many bytes of 100-byte lines to stdout
+ *   floor start N RECORD FILE   N times: appends to RECORD and fsyncs, forks, execs `stamp FILE`; prints each time in
+ *                               nanoseconds from before the append to the stamp
+ *   floor restart N RECORD FILE keeps `crash FILE` running, N times, with an fsync in between
+ *   floor shim                  starts a sleeping child and waits for it in epoll: the least that can supervise
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static int64_t now_ns(void) {
+	struct timespec ts;
+	(void) clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t) ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+_Noreturn static void die(const char *what) {
+	perror(what);
+	exit(70);
+}
+
+static void append(const char *path, const char *text, int sync) {
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	if (fd < 0 || write(fd, text, strlen(text)) < 0 || (sync && fsync(fd) < 0))
+		die(path);
+	(void) close(fd);
+}
+
+static void stamp(const char *path, const char *what, int64_t at) {
+	char line[64];
+	(void) snprintf(line, sizeof line, "%s %" PRId64 "\n", what, at);
+	append(path, line, 0);
+}
+
+/* One record of the size of a small transaction. */
+static void record(const char *path) {
+	char text[4097];
+	memset(text, 'r', sizeof text - 1);
+	text[sizeof text - 1] = '\0';
+	append(path, text, 1);
+}
+
+static pid_t spawn(char *const argv[]) {
+	pid_t pid = fork();
+	if (pid < 0)
+		die("fork");
+	if (pid == 0) {
+		(void) execv("/proc/self/exe", argv);
+		_exit(127);
+	}
+	return pid;
+}
+
+static void await(pid_t pid) {
+	while (waitpid(pid, NULL, 0) < 0)
+		if (errno != EINTR)
+			die("waitpid");
+}
+
+/* The stamp of the newest line of the file. */
+static int64_t last_stamp(const char *path) {
+	char text[64] = "";
+	int64_t at = 0;
+	FILE *file = fopen(path, "re");
+	if (!file)
+		die(path);
+	while (fgets(text, sizeof text, file))
+		at = strtoll(strchr(text, ' ') ? strchr(text, ' ') : "0", NULL, 10);
+	(void) fclose(file);
+	return at;
+}
+
+static void measure_starts(int count, const char *record_path, char *file) {
+	char *const argv[] = { "floor", "stamp", file, NULL };
+	for (int i = 0; i < count; i++) {
+		int64_t from = now_ns();
+		record(record_path);
+		await(spawn(argv));
+		printf("%" PRId64 "\n", last_stamp(file) - from);
+	}
+}
+
+static void keep_running(int count, const char *record_path, char *file) {
+	char *const argv[] = { "floor", "crash", file, NULL };
+	for (int i = 0; i < count; i++) {
+		await(spawn(argv));
+		record(record_path);
+	}
+}
+
+static void write_lines(long long bytes) {
+	static char block[100 * 640];
+	for (size_t i = 0; i < sizeof block; i++)
+		block[i] = i % 100 == 99 ? '\n' : 'x';
+	while (bytes > 0) {
+		ssize_t n = write(STDOUT_FILENO, block, sizeof block);
+		if (n < 0)
+			die("write");
+		bytes -= n;
+	}
+}
+
+static void supervise(void) {
+	sigset_t set;
+	(void) sigemptyset(&set);
+	(void) sigaddset(&set, SIGCHLD);
+	(void) sigprocmask(SIG_BLOCK, &set, NULL);
+	pid_t pid = fork();
+	if (pid < 0)
+		die("fork");
+	if (pid == 0) {
+		(void) execl("/bin/sleep", "sleep", "1000", (char *) NULL);
+		_exit(127);
+	}
+	int signals = signalfd(-1, &set, SFD_CLOEXEC), loop = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event = { .events = EPOLLIN };
+	if (signals < 0 || loop < 0 || epoll_ctl(loop, EPOLL_CTL_ADD, signals, &event) < 0)
+		die("epoll");
+	(void) dprintf(STDOUT_FILENO, "%d\n", (int) pid);
+	while (epoll_wait(loop, &event, 1, -1) < 0 && errno == EINTR)
+		;
+	await(pid);
+}
+
+int main(int argc, char **argv) {
+	int64_t first = now_ns();
+	const char *what = argc > 1 ? argv[1] : "";
+	if (argc == 3 && !strcmp(what, "stamp")) {
+		stamp(argv[2], "start", first);
+	} else if (argc == 3 && !strcmp(what, "crash")) {
+		stamp(argv[2], "start", first);
+		stamp(argv[2], "end", now_ns());
+		return 1;
+	} else if (argc == 3 && !strcmp(what, "lines")) {
+		write_lines(atoll(argv[2]));
+	} else if (argc == 5 && !strcmp(what, "start")) {
+		measure_starts(atoi(argv[2]), argv[3], argv[4]);
+	} else if (argc == 5 && !strcmp(what, "restart")) {
+		keep_running(atoi(argv[2]), argv[3], argv[4]);
+	} else if (argc == 2 && !strcmp(what, "shim")) {
+		supervise();
+	} else {
+		return 64;
+	}
+	return 0;
+}

@@ -1,0 +1,72 @@
+/** Owns the C program that everything is measured against: builds it, runs it, reads what it stamped. */
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const SOURCE = fileURLToPath(new URL('../../bench/floor.c', import.meta.url));
+
+export class Floor {
+  readonly program: string;
+  readonly dir: string;
+
+  /** Builds the program into `dir`. @throws Error with the compiler's output */
+  constructor(dir: string) {
+    this.dir = dir;
+    this.program = join(dir, 'floor');
+    execFileSync('gcc', ['-std=gnu17', '-O2', '-Wall', '-Wextra', '-Werror', '-o', this.program, SOURCE], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
+  }
+
+  /** Milliseconds from a durable record to the first instruction, `count` times. */
+  measureStarts(count: number): readonly number[] {
+    const args = ['start', String(count), join(this.dir, 'record'), join(this.dir, 'floor-starts')];
+    const out = execFileSync(this.program, args, { encoding: 'utf8' });
+    return out
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((ns) => Number(ns) / 1e6);
+  }
+
+  /** Milliseconds from the end of a run to the first instruction of the next, with a durable record in between. */
+  measureRestarts(count: number): readonly number[] {
+    const stamps = join(this.dir, 'floor-restarts');
+    execFileSync(this.program, ['restart', String(count), join(this.dir, 'record'), stamps]);
+    return readGaps(stamps);
+  }
+
+  /** A parent with one sleeping child. The caller ends both. */
+  async startShim(): Promise<{ readonly shim: ChildProcess; readonly childPid: number }> {
+    const shim = spawn(this.program, ['shim'], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const [line] = (await once(shim.stdout, 'data')) as [Buffer];
+    return { shim, childPid: Number(line.toString()) };
+  }
+}
+
+/** CLOCK_MONOTONIC in nanoseconds at which each `start` of a stamp file was written. */
+export function readStarts(path: string): readonly bigint[] {
+  return readStamps(path)
+    .filter(({ what }) => what === 'start')
+    .map(({ atNs }) => atNs);
+}
+
+/** Milliseconds from each `end` to the `start` after it. */
+export function readGaps(path: string): readonly number[] {
+  const stamps = readStamps(path);
+  return stamps.flatMap(({ what, atNs }, index) => {
+    const before = stamps[index - 1];
+    return what === 'start' && before?.what === 'end' ? [Number(atNs - before.atNs) / 1e6] : [];
+  });
+}
+
+function readStamps(path: string): readonly { readonly what: string; readonly atNs: bigint }[] {
+  if (!existsSync(path)) return [];
+  // The last line may be on its way.
+  const lines = readFileSync(path, 'utf8').split('\n').slice(0, -1);
+  return lines.map((line) => {
+    const [what = '', ns = '0'] = line.split(' ');
+    return { what, atNs: BigInt(ns) };
+  });
+}

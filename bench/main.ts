@@ -1,0 +1,65 @@
+/**
+ * `npm run bench`: one table of ratios, holdfast against the least that could do the same on this machine, in one run.
+ * Absolute figures of a shared machine say little; the ratio says what holdfast adds. `--quick` does a little of each.
+ */
+import { RealAgent } from '../test/helpers/real-agent.js';
+import { Floor } from './floor.js';
+import {
+  makeDir,
+  measureLogs,
+  measureMemory,
+  measureReattach,
+  measureRestart,
+  measureStart,
+  type Row,
+  type Sizes,
+} from './measures.js';
+
+const FULL: Sizes = { starts: 200, executors: 20, reattached: 100, logBytes: 200e6, restarts: 100 };
+const QUICK: Sizes = { starts: 3, executors: 2, reattached: 3, logBytes: 2e6, restarts: 3 };
+
+const sizes = process.argv.includes('--quick') ? QUICK : FULL;
+await using agent = await RealAgent.start();
+const bench = {
+  agent,
+  floor: new Floor(makeDir(agent.dir, 'floor')),
+  sizes,
+  dir: makeDir(agent.dir, 'stamps'),
+};
+const rows: Row[] = [];
+for (const measure of [measureStart, measureRestart, measureMemory, measureReattach, measureLogs]) {
+  process.stderr.write(`${measure.name} …\n`);
+  rows.push(...(await measure(bench)));
+}
+process.stdout.write(`${render(rows)}\n`);
+
+/** Columns for 80 characters; `ratio` 1.0 would be the floor itself. */
+function render(lines: readonly Row[]): string {
+  const head = ['', 'holdfast', 'floor', 'ratio', 'floor is'];
+  const table = lines.map(({ what, holdfast, floor, unit, against, isRate }) => [
+    what,
+    `${figure(holdfast)} ${unit}`,
+    `${figure(floor)} ${unit}`,
+    figure(isRate ? floor / holdfast : holdfast / floor),
+    against,
+  ]);
+  const widths = head.map((_, column) =>
+    Math.max(...[head, ...table].map((cells) => cells[column]?.length ?? 0)),
+  );
+  return [head, ...table]
+    .map((cells) =>
+      cells
+        .map((cell, column) => {
+          const width = widths[column] ?? 0;
+          return column === 0 || column === 4 ? cell.padEnd(width) : cell.padStart(width);
+        })
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+/** Three digits that count. */
+function figure(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value.toPrecision(3);
+}

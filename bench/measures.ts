@@ -1,0 +1,213 @@
+/** Owns what is measured: each function gives one line of the table, holdfast and its floor in the same run. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { RealAgent} from '../test/helpers/real-agent.js';
+import { type TaskView } from '../test/helpers/real-agent.js';
+import { until } from '../test/helpers/until.js';
+import { readGaps, readStarts, type Floor } from './floor.js';
+
+export interface Row {
+  readonly what: string;
+  readonly holdfast: number;
+  readonly floor: number;
+  readonly unit: string;
+  /** What the floor is. */
+  readonly against: string;
+  /** True for a rate: the ratio is floor / holdfast then, so that smaller is better in every line. */
+  readonly isRate: boolean;
+}
+
+/** How much of each is done. */
+export interface Sizes {
+  readonly starts: number;
+  readonly executors: number;
+  readonly reattached: number;
+  readonly logBytes: number;
+  readonly restarts: number;
+}
+
+export interface Bench {
+  readonly agent: RealAgent;
+  readonly floor: Floor;
+  readonly sizes: Sizes;
+  /** For what tasks write. */
+  readonly dir: string;
+}
+
+/** API call → first instruction of the workload, one after the other. */
+export async function measureStart({ agent, floor, sizes, dir }: Bench): Promise<readonly Row[]> {
+  const tookMs: number[] = [];
+  for (let number = 0; number < sizes.starts; number += 1) {
+    const stamps = join(dir, `start-${number}`);
+    const id = `start-${number}`;
+    const fromNs = process.hrtime.bigint();
+    await agent.register(batch(id, floor.program, ['stamp', stamps]));
+    const [startNs] = await until('the task has started', () => {
+      const seen = readStarts(stamps);
+      return seen.length > 0 ? seen : undefined;
+    });
+    tookMs.push(Number((startNs ?? 0n) - fromNs) / 1e6);
+    await agent.request('DELETE', `/v1/job/${id}?purge=true`);
+  }
+  const floorMs = floor.measureStarts(sizes.starts);
+  const row = { unit: 'ms', against: 'fsync + fork + exec in C', isRate: false };
+  return [
+    { what: 'start, p50', holdfast: quantile(tookMs, 0.5), floor: quantile(floorMs, 0.5), ...row },
+    { what: 'start, p99', holdfast: quantile(tookMs, 0.99), floor: quantile(floorMs, 0.99), ...row },
+  ];
+}
+
+/** Memory of one executor, shared pages divided among those who share them. */
+export async function measureMemory({ agent, floor, sizes }: Bench): Promise<readonly Row[]> {
+  const tasks = await runIdle(agent, 'memory', sizes.executors);
+  const executors = tasks.map((view) => agent.processesOfRun(view.state.Holdfast.RunID ?? '').executor.pid);
+  const holdfast = quantile(executors.map(readPssKib), 0.5);
+  await purge(agent, 'memory');
+  const shims = await Promise.all(Array.from({ length: sizes.executors }, () => floor.startShim()));
+  const pss = shims.map(({ shim }) => readPssKib(shim.pid ?? 0));
+  for (const { shim, childPid } of shims) {
+    process.kill(childPid, 'SIGKILL');
+    shim.kill('SIGKILL');
+  }
+  return [
+    {
+      what: 'executor memory',
+      holdfast,
+      floor: quantile(pss, 0.5),
+      unit: 'KiB',
+      against: 'sleeping parent with epoll in C (PSS)',
+      isRate: false,
+    },
+  ];
+}
+
+/** Start of the daemon → all tasks supervised again. */
+export async function measureReattach({ agent, sizes }: Bench): Promise<readonly Row[]> {
+  const before = await runIdle(agent, 'reattach', sizes.reattached);
+  await agent.kill();
+  const fromMs = performance.now();
+  await agent.start();
+  const after = await agent.untilTasks('reattach', 'all run', (tasks) => runningOf(tasks) === before.length);
+  const holdfast = performance.now() - fromMs;
+  const pids = (views: readonly TaskView[]): string =>
+    JSON.stringify(views.map(({ state }) => state.Holdfast.Pid).sort());
+  if (pids(after) !== pids(before)) throw new Error('re-attached to other processes than before');
+  await purge(agent, 'reattach');
+  const nodeMs = Array.from({ length: 7 }, () => {
+    const start = performance.now();
+    execFileSync(process.execPath, ['-e', '0']);
+    return performance.now() - start;
+  });
+  return [
+    {
+      what: `re-attach ${sizes.reattached} tasks`,
+      holdfast,
+      floor: quantile(nodeMs, 0.5),
+      unit: 'ms',
+      against: 'start of bare Node',
+      isRate: false,
+    },
+  ];
+}
+
+/** Lines of 100 bytes from one writer, captured and rotated. */
+export async function measureLogs({ agent, floor, sizes, dir }: Bench): Promise<readonly Row[]> {
+  const bytes = String(sizes.logBytes);
+  await agent.register(batch('logs', floor.program, ['lines', bytes]));
+  const [view] = await agent.untilTasks('logs', 'is over', (tasks) =>
+    tasks.some(({ state }) => state.State === 'dead'),
+  );
+  const [run] = await agent.runs(view?.allocId ?? '', 'task');
+  if (run?.LogComplete !== true || run.RanFor === null)
+    throw new Error(`log not complete: ${JSON.stringify(run)}`);
+  await purge(agent, 'logs');
+  const file = join(dir, 'cat');
+  const fromMs = performance.now();
+  spawnSync('/bin/sh', ['-c', `${floor.program} lines ${bytes} | cat > ${file}`]);
+  const catMs = performance.now() - fromMs;
+  rmSync(file);
+  const megabytes = sizes.logBytes / 1e6;
+  return [
+    {
+      what: `${megabytes} MB of log lines`,
+      holdfast: megabytes / (run.RanFor / 1e9),
+      floor: megabytes / (catMs / 1e3),
+      unit: 'MB/s',
+      against: 'cat > file, not rotated',
+      isRate: true,
+    },
+  ];
+}
+
+/** End of a run → first instruction of the next one, with no delay in the policy. */
+export async function measureRestart({ agent, floor, sizes, dir }: Bench): Promise<readonly Row[]> {
+  const stamps = join(dir, 'restarts');
+  const policy = { Attempts: sizes.restarts, Interval: 3600e9, Delay: 0, Mode: 'fail', Jitter: 0 };
+  await agent.register(batch('restart', floor.program, ['crash', stamps], policy));
+  await agent.untilTasks('restart', 'has given up', (tasks) => tasks.some(({ state }) => state.Failed));
+  const tookMs = readGaps(stamps);
+  if (tookMs.length !== sizes.restarts)
+    throw new Error(`${tookMs.length} restarts instead of ${sizes.restarts}`);
+  await purge(agent, 'restart');
+  return [
+    {
+      what: 'exit → restarted, p50',
+      holdfast: quantile(tookMs, 0.5),
+      floor: quantile(floor.measureRestarts(sizes.restarts), 0.5),
+      unit: 'ms',
+      against: 'wait + fsync + fork + exec in C',
+      isRate: false,
+    },
+  ];
+}
+
+function batch(
+  id: string,
+  command: string,
+  args: readonly string[],
+  restart: object = { Attempts: 0 },
+): object {
+  return job(id, 'batch', 1, { command, args }, { Mode: 'fail', ...restart });
+}
+
+function job(id: string, type: string, count: number, config: object, restart: object): object {
+  const task = { Name: 'task', Driver: 'raw_exec', Config: config, Resources: { CPU: 20, MemoryMB: 64 } };
+  return {
+    ID: id,
+    Type: type,
+    TaskGroups: [{ Name: 'group', Count: count, Tasks: [{ ...task, RestartPolicy: restart }] }],
+  };
+}
+
+async function runIdle(agent: RealAgent, id: string, count: number): Promise<readonly TaskView[]> {
+  const config = { command: '/bin/sleep', args: ['1000'] };
+  await agent.register(job(id, 'service', count, config, { Attempts: 0, Mode: 'fail' }));
+  return await agent.untilTasks(id, 'all run', (tasks) => runningOf(tasks) === count);
+}
+
+function runningOf(tasks: readonly TaskView[]): number {
+  return tasks.filter(({ state }) => state.State === 'running' && state.Holdfast.Pid !== null).length;
+}
+
+async function purge(agent: RealAgent, id: string): Promise<void> {
+  await agent.request('DELETE', `/v1/job/${id}?purge=true`);
+  await agent.untilTasks(id, 'is gone', (tasks) => tasks.length === 0);
+}
+
+function readPssKib(pid: number): number {
+  const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
+  return Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1]);
+}
+
+/** @param q 0.5 = median. Nearest rank. */
+export function quantile(values: readonly number[], q: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.ceil(q * sorted.length) - 1)] ?? Number.NaN;
+}
+
+export function makeDir(parent: string, name: string): string {
+  const dir = join(parent, name);
+  mkdirSync(dir);
+  return dir;
+}

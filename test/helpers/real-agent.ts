@@ -1,0 +1,324 @@
+/**
+ * A real agent in a directory of its own: the daemon as users start it, real executors, real processes. Close it: what
+ * it started is ended, first by asking it, then by pid from the run directories.
+ */
+import assert from 'node:assert/strict';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream, existsSync, readdirSync, readFileSync, rmdirSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { request as httpRequest } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { isAlive, type ProcessRef } from '../../src/base/host.js';
+import type { AllocListStub, Run, TaskEventRow, TaskState } from '../../src/api/wire.js';
+import { until } from './until.js';
+
+const CLI = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+/** Long enough for a busy machine; every wait ends with its fact. */
+const PATIENCE_MS = 60_000;
+
+let agents = 0;
+
+export interface Said {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** One task as the API tells of it. */
+export interface TaskView {
+  readonly allocId: string;
+  readonly job: string;
+  readonly task: string;
+  readonly state: TaskState;
+}
+
+export class RealAgent implements AsyncDisposable {
+  readonly dir: string;
+  readonly dataDir: string;
+  readonly socket: string;
+  readonly cgroupRoot: string;
+  #process: ChildProcess | undefined;
+
+  /** Makes the directory and starts the daemon on it. The caller closes it. */
+  static async start(): Promise<RealAgent> {
+    const agent = new RealAgent(await mkdtemp(join(tmpdir(), 'hf-')));
+    try {
+      await agent.start();
+    } catch (error) {
+      await agent.close();
+      throw error;
+    }
+    return agent;
+  }
+
+  private constructor(dir: string) {
+    this.dir = dir;
+    this.dataDir = join(dir, 'data');
+    this.socket = join(this.dataDir, 'holdfast.sock');
+    agents += 1;
+    const mark = process.env['HOLDFAST_TEST_RUN'] ?? 'holdfast-test';
+    this.cgroupRoot = `${mark}-${process.pid}-${agents}.slice`;
+  }
+
+  get pid(): number {
+    const pid = this.#process?.pid;
+    assert.ok(pid !== undefined, 'the daemon is not there');
+    return pid;
+  }
+
+  get env(): NodeJS.ProcessEnv {
+    return {
+      ...process.env,
+      HOLDFAST_ADDR: `unix://${this.socket}`,
+      HOLDFAST_CGROUP_ROOT: this.cgroupRoot,
+      NO_COLOR: '1',
+    };
+  }
+
+  /** Starts the daemon and waits until it answers. */
+  async start(): Promise<void> {
+    const child = spawn(process.execPath, [CLI, 'agent', '--data-dir', this.dataDir], {
+      env: this.env,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    this.#process = child;
+    child.stderr.pipe(createWriteStream(join(this.dir, 'agent.log'), { flags: 'a' }));
+    await until(
+      'the agent answers',
+      async () => {
+        assert.equal(child.exitCode ?? child.signalCode, null, `the agent ended:\n${this.log()}`);
+        return (await this.request('GET', '/v1/agent/health').catch(() => undefined))?.status === 200;
+      },
+      { timeoutMs: PATIENCE_MS, lastSeen: () => this.log() },
+    );
+  }
+
+  /** SIGKILL to the daemon, in the middle of whatever it does. */
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL');
+  }
+
+  /** Lets the daemon leave as a service manager does. */
+  async leave(): Promise<void> {
+    await this.#end('SIGTERM');
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#process;
+    if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill(signal);
+    await ended;
+  }
+
+  /** What the daemon has logged so far. */
+  log(): string {
+    const path = join(this.dir, 'agent.log');
+    return existsSync(path) ? readFileSync(path, 'utf8') : '';
+  }
+
+  /** One HTTP request over the socket. */
+  async request(
+    method: string,
+    path: string,
+    body?: unknown,
+  ): Promise<{ readonly status: number; readonly text: string }> {
+    return await new Promise((resolve, reject) => {
+      const call = httpRequest(
+        {
+          socketPath: this.socket,
+          method,
+          path,
+          headers: body === undefined ? {} : { 'content-type': 'application/json' },
+        },
+        (answer) => {
+          let text = '';
+          answer.setEncoding('utf8');
+          answer.on('data', (chunk: string) => (text += chunk));
+          answer.on('end', () => {
+            resolve({ status: answer.statusCode ?? 0, text });
+          });
+          answer.on('error', reject);
+        },
+      );
+      call.on('error', reject);
+      call.end(body === undefined ? undefined : JSON.stringify(body));
+    });
+  }
+
+  /** The body of a GET. Typed by the caller: what the API sends is tested where the API is. */
+  async get(path: string): Promise<unknown> {
+    const { status, text } = await this.request('GET', path);
+    assert.equal(status, 200, `GET ${path}: ${text}`);
+    return JSON.parse(text) as unknown;
+  }
+
+  async register(job: object): Promise<void> {
+    const { status, text } = await this.request('PUT', '/v1/jobs', { Job: job });
+    assert.equal(status, 200, text);
+  }
+
+  /** Runs the command line against this agent. */
+  async cli(args: readonly string[], options: { readonly cwd?: string } = {}): Promise<Said> {
+    const child = spawn(process.execPath, [CLI, ...args], {
+      env: this.env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      ...options,
+    });
+    let stdout = '';
+    let stderr = '';
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk));
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr += chunk));
+    const deadline = setTimeout(() => child.kill('SIGKILL'), PATIENCE_MS);
+    await once(child, 'close');
+    clearTimeout(deadline);
+    assert.equal(child.signalCode, null, `holdfast ${args.join(' ')} did not end:\n${stdout}${stderr}`);
+    return { code: child.exitCode, stdout, stderr };
+  }
+
+  /** Every task of every alloc, or of one job. */
+  async tasks(job?: string): Promise<readonly TaskView[]> {
+    const allocs = (await this.get('/v1/allocations')) as readonly AllocListStub[];
+    return allocs
+      .filter((alloc) => job === undefined || alloc.JobID === job)
+      .flatMap((alloc) =>
+        Object.entries(alloc.TaskStates).map(([task, state]) => ({
+          allocId: alloc.ID,
+          job: alloc.JobID,
+          task,
+          state,
+        })),
+      );
+  }
+
+  /** Waits until `fact` holds of the tasks of a job, and gives them. */
+  async untilTasks(
+    job: string,
+    what: string,
+    fact: (tasks: readonly TaskView[]) => boolean,
+  ): Promise<readonly TaskView[]> {
+    let seen: readonly TaskView[] = [];
+    return await until(
+      `${job}: ${what}`,
+      async () => {
+        seen = await this.tasks(job);
+        return fact(seen) ? seen : undefined;
+      },
+      {
+        timeoutMs: PATIENCE_MS,
+        everyMs: 50,
+        lastSeen: () => seen.map(({ task, state }) => [task, state.State, state.Holdfast]),
+      },
+    );
+  }
+
+  async runs(allocId: string, task: string): Promise<readonly Run[]> {
+    return (await this.get(`/v1/holdfast/allocation/${allocId}/runs?task=${task}`)) as readonly Run[];
+  }
+
+  async events(job: string): Promise<readonly TaskEventRow[]> {
+    return (await this.get(`/v1/holdfast/events?job=${job}&limit=10000`)) as readonly TaskEventRow[];
+  }
+
+  /** All that a task wrote to one stream, across its files, oldest first. */
+  output(allocId: string, task: string, stream: 'stdout' | 'stderr' = 'stdout'): string {
+    const dir = join(this.dataDir, 'alloc', allocId, 'alloc', 'logs');
+    const prefix = `${task}.${stream}.`;
+    const number = (name: string): number => Number(name.slice(prefix.length));
+    return readdirSync(dir)
+      .filter((name) => name.startsWith(prefix))
+      .sort((a, b) => number(a) - number(b))
+      .map((name) => readFileSync(join(dir, name), 'utf8'))
+      .join('');
+  }
+
+  /** The directory of a run: `status`, `exit`, …. */
+  runDir(runId: string): string {
+    return join(this.dataDir, 'run', runId.slice(0, 2), runId);
+  }
+
+  /** The executor and the workload of a run, as the run's own status names them. */
+  processesOfRun(runId: string): { readonly executor: ProcessRef; readonly workload: ProcessRef } {
+    const status = readStatus(this.runDir(runId));
+    assert.ok(status.executor !== undefined && status.workload !== undefined, `no status of run ${runId}`);
+    return { executor: status.executor, workload: status.workload };
+  }
+
+  /** Ends everything it started and removes what it made. */
+  async close(): Promise<void> {
+    if (existsSync(this.dataDir)) {
+      await this.#stopJobs().catch(() => undefined);
+      await this.#end('SIGTERM');
+      this.#killRuns();
+    }
+    for (const root of cgroupRoots(this.cgroupRoot)) removeTree(root);
+    await rm(this.dir, { recursive: true, force: true });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #stopJobs(): Promise<void> {
+    const child = this.#process;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) await this.start();
+    const jobs = (await this.get('/v1/jobs')) as readonly { readonly ID: string }[];
+    for (const { ID } of jobs) await this.request('DELETE', `/v1/job/${encodeURIComponent(ID)}?purge=true`);
+    await until(
+      'no job is left',
+      async () => ((await this.get('/v1/jobs')) as readonly unknown[]).length === 0,
+    );
+  }
+
+  /** What is alive all the same, by pid and start time. */
+  #killRuns(): void {
+    const runs = join(this.dataDir, 'run');
+    if (!existsSync(runs)) return;
+    for (const shard of readdirSync(runs)) {
+      for (const run of readdirSync(join(runs, shard))) {
+        const { workload, executor } = readStatus(join(runs, shard, run));
+        for (const ref of [workload, executor]) {
+          if (ref !== undefined && isAlive(ref)) process.kill(ref.pid, 'SIGKILL');
+        }
+      }
+    }
+  }
+}
+
+function readStatus(runDir: string): { executor: ProcessRef | undefined; workload: ProcessRef | undefined } {
+  const path = join(runDir, 'status');
+  const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+  const number = (key: string): number | undefined => {
+    const found = new RegExp(`^${key}=(\\d+)$`, 'm').exec(text)?.[1];
+    return found === undefined ? undefined : Number(found);
+  };
+  const ref = (pid: number | undefined, startTicks: number | undefined): ProcessRef | undefined =>
+    pid === undefined || startTicks === undefined ? undefined : { pid, startTicks };
+  return {
+    executor: ref(number('executor_pid'), number('executor_start')),
+    workload: ref(number('pid'), number('pid_start')),
+  };
+}
+
+/** Where a cgroup of that name is, in all mounted hierarchies. */
+function cgroupRoots(name: string): readonly string[] {
+  return readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .filter((line) => / - cgroup2? /.test(line))
+    .map((line) => join(line.split(' ')[4] ?? '', name))
+    .filter((path) => existsSync(path));
+}
+
+function removeTree(dir: string): void {
+  for (const entry of readdirSync(dir, { withFileTypes: true })) {
+    if (entry.isDirectory()) removeTree(join(dir, entry.name));
+  }
+  try {
+    rmdirSync(dir);
+  } catch {
+    // Something is in it still: the leak check of the run will name it.
+  }
+}

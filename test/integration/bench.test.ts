@@ -1,0 +1,27 @@
+/** The bench runs and measures; what it measures is never asserted. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const BENCH = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
+
+test('npm run bench -- --quick prints a ratio for every measure', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [BENCH, '--quick']);
+  const lines = stdout.trimEnd().split('\n');
+  assert.match(lines[0] ?? '', /holdfast +floor +ratio/);
+  const measured = lines.slice(1).map((line) => {
+    const ratio = /^(.+?) {2,}[\d.]+ \S+ +[\d.]+ \S+ +([\d.]+) {2}\S/.exec(line);
+    assert.ok(Number(ratio?.[2]) > 0, line);
+    return ratio?.[1];
+  });
+  assert.deepEqual(measured, [
+    'start, p50',
+    'start, p99',
+    'exit → restarted, p50',
+    'executor memory',
+    're-attach 3 tasks',
+    '2 MB of log lines',
+  ]);
+});
