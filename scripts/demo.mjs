@@ -16,18 +16,22 @@ const dim = (text) => paint('2', text);
 process.chdir(ROOT);
 await prepareOrExit();
 
-const startedMs = performance.now();
-const checks = [];
-const agent = new DemoAgent();
 let interrupted = false;
+let agent;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => {
     if (interrupted) return;
     interrupted = true;
     console.log('\ninterrupted: stopping the tasks and cleaning up …');
-    agent.abort();
+    agent?.abort();
   });
 }
+// A terminal that went away must not keep us from cleaning up.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+
+const startedMs = performance.now();
+const checks = [];
+agent = new DemoAgent();
 try {
   await tellTheStory();
 } catch (error) {
