@@ -135,21 +135,17 @@ async function tellTheStory() {
   );
 }
 
-/** Shows a command of the CLI with its output. @param {string[]} args @returns {Promise<number>} its exit code */
+/** Shows a command of the CLI with its output. @param {string[]} args @returns {Promise<number | null>} its exit code */
 async function show(args) {
   console.log(command(`holdfast ${args.join(' ')}`));
-  const { code, output } = await agent.cli(args, { color, width: WIDTH - 2 });
-  for (const line of output.trimEnd().split('\n')) {
-    console.log(`  ${line.length > WIDTH ? wrap(line, WIDTH - 2).join('\n  ') : line}`);
-  }
-  return code;
+  return agent.cli(args);
 }
 
 /** @param {string} url */
 async function curl(url) {
   console.log(command(`curl ${url}`));
   const answer = await (await fetch(url, { signal: AbortSignal.timeout(5000) })).text();
-  console.log(`  ${answer.trimEnd()}`);
+  console.log(answer.trimEnd());
   return answer;
 }
 
@@ -193,7 +189,7 @@ function heading(number, text) {
 }
 
 function command(text) {
-  return `${dim('$')} ${text}`;
+  return bold(`$ ${text}`);
 }
 
 function clockTime(atMs) {
