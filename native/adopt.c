@@ -1,7 +1,7 @@
 /*
- * adopt.c - taking over a run whose executor was killed. The workload goes on meanwhile: it holds its FIFOs itself.
- * It is identified by pid and start time; what else belongs to it, without being below us, by its cgroup, its
- * session, its parents, or the run id in its environment.
+ * adopt.c - taking over a run whose executor was killed. The workload goes on meanwhile: it holds its FIFOs
+ * itself. It is identified by pid and start time; what else belongs to it, without being below us, by its
+ * cgroup, its session, its parents, or the run id in its environment.
  */
 #define _GNU_SOURCE
 #include "executor.h"
@@ -24,8 +24,8 @@ static bool value_is(const char *text, const char *key, const char *value) {
 	for (const char *line = text; line; line = strchr(line, '\n')) {
 		if (*line == '\n')
 			line++;
-		if (strncmp(line, key, klen) == 0 && line[klen] == '=' && strncmp(line + klen + 1, value, vlen) == 0 &&
-		    line[klen + 1 + vlen] == '\n')
+		if (strncmp(line, key, klen) == 0 && line[klen] == '=' &&
+		    strncmp(line + klen + 1, value, vlen) == 0 && line[klen + 1 + vlen] == '\n')
 			return true;
 	}
 	return false;
@@ -49,7 +49,9 @@ static bool is_leader(const struct executor *x, pid_t pid, const struct proc_sta
 	return pid == x->leader.pid && stat->start_ticks == x->leader.start_ticks;
 }
 
-/* A session keeps its number for as long as it has members, so that it cannot be somebody else's meanwhile. */
+/*
+ * A session keeps its number for as long as it has members, so that it cannot be somebody else's meanwhile.
+ */
 static bool in_session(const struct executor *x, const struct proc_stat *stat) {
 	struct proc_stat first;
 	if (stat->session != x->leader.pid || stat->start_ticks < x->leader.start_ticks)
@@ -111,14 +113,17 @@ enum told adopt_find(struct executor *x, struct text *reterr_why) {
 		return TOLD_NOT_THERE;
 	}
 	x->adopted = true;
-	x->adopted_before_exec = value_is(status, "state", "starting") || value_is(status, "exec_unseen", "1");
+	x->adopted_before_exec =
+		value_is(status, "state", "starting") || value_is(status, "exec_unseen", "1");
 	int r = open_leader(x, status);
 	if (r == 0) {
 		x->phase = PHASE_RUNNING;
 		return TOLD_OK;
 	}
 	if (r == -ESRCH && !tree_is_empty(x)) {
-		/* The leader ended unseen, but part of its tree lives on: that has to be brought to an end. */
+		/*
+		 * The leader ended unseen, but part of its tree lives on: that has to be brought to an end.
+		 */
 		x->leader.ended = true;
 		x->leader.ended_at_ns = wall_ns();
 		x->leader.ended_mono_ns = mono_ns();

@@ -4,7 +4,10 @@
     {
       'target_name': 'holdfast-executor',
       'type': 'executable',
-      'sources': ['adopt.c', 'executor.c', 'kill.c', 'pump.c', 'reap.c', 'record.c', 'spawn.c', 'spec.c', 'util.c', 'wire.c'],
+      'sources': [
+        'adopt.c', 'child.c', 'executor.c', 'kill.c', 'main.c', 'pump.c', 'reap.c', 'record.c', 'setup.c', 'spawn.c', 'spec.c',
+        'util.c', 'wire.c',
+      ],
       'defines': ['HOLDFAST_VERSION="<!(node -p "require(\'../package.json\').version")"', '_FORTIFY_SOURCE=2'],
       # Node's own settings (C++ defaults, frame pointers, LTO) are not ours.
       'cflags!': ['-O3', '-fno-omit-frame-pointer', '-Wno-unused-parameter'],

@@ -1,11 +1,13 @@
 /*
  * executor.h - the state of one executor, and what its parts offer each other.
  *
- *   executor.c  commands, set-up, the loop, and the steps from one phase to the next
- *   spec.c      what to run                        spawn.c  from the gate to execve
- *   reap.c      who ended, and how                 kill.c   signals, STOP, and the end of the whole tree
- *   pump.c      output into rotated files          wire.c   the socket
- *   record.c    status and exit files              adopt.c  taking over from an executor that died
+ *   main.c    the commands, the claim, the forks       spec.c   what to run
+ *   setup.c   what comes before the loop               adopt.c  taking over from an executor that died
+ *   executor.c  the loop, from one phase to the next
+ *   spawn.c   makes the child, opens its gate          child.c  the child, until execve
+ *   reap.c    who ended, and how                       kill.c   signals, STOP, and the end of the whole tree
+ *   pump.c    output into rotated files                wire.c   the socket
+ *   record.c  status and exit files
  *
  * One thread, one epoll. Set-up may fail and may allocate; the loop does neither.
  */
@@ -20,13 +22,21 @@
 #define MAX_CLIENTS 8
 #define MAX_FRAME 65536U
 #define STREAMS 2
-/* Our name in /proc/<pid>/stat, at most 15 bytes. The child bears it until its exec, which gives it another. */
+/*
+ * Our name in /proc/<pid>/stat, at most 15 bytes. The child bears it until its exec, which gives it another.
+ */
 #define EXECUTOR_COMM "holdfast-exec"
 /* Room for a status text. */
 #define STATUS_CAP 2048U
 
 /* Exit statuses of the foreground process; see README.md, "Commands". */
 enum told { TOLD_OK = 0, TOLD_CLAIMED = 10, TOLD_START_FAILED = 11, TOLD_NO_SETUP = 12, TOLD_NOT_THERE = 13 };
+
+/* What the foreground process is told; smaller than PIPE_BUF, so that it comes in one piece. */
+struct report {
+	int32_t told;
+	char why[508];
+};
 
 enum phase {
 	PHASE_READY,     /* waits for GO */
@@ -186,8 +196,8 @@ struct executor {
 int watch(struct executor *x, int fd, uint32_t events, enum source source, uint32_t index);
 int change_watch(struct executor *x, int fd, uint32_t events, enum source source, uint32_t index);
 /*
- * Closes what is watched. Closing alone would not do: until its exec the child has a copy, and epoll goes on to report
- * a file as long as any copy is open.
+ * Closes what is watched. Closing alone would not do: until its exec the child has a copy, and epoll goes on
+ * to report a file as long as any copy is open.
  */
 void close_watched(struct executor *x, int *fd);
 /* Tells the foreground process its exit status; only the first call counts. */
@@ -196,7 +206,11 @@ void tell(struct executor *x, enum told told, const char *why);
 void go(struct executor *x);
 /* The workload could not be started. `detail` must live as long as x. */
 void start_failed(struct executor *x, enum stage stage, int errnum, const char *detail);
-int join_self_procs(struct executor *x);
+_Noreturn void executor_loop(struct executor *x);
+
+/* setup.c: the whole life of an executor. A set-up that fails is a start that failed, and on record. */
+_Noreturn void executor_run(struct executor *x);
+_Noreturn void executor_adopt(struct executor *x);
 
 /* spawn.c: starts the child and lets it run once it is on record. Calls start_failed itself. */
 void spawn_leader(struct executor *x);
@@ -250,6 +264,9 @@ void record_reserve(struct executor *x);
 int record_write(struct executor *x, bool log_complete);
 uint64_t read_oom_kills(const struct executor *x);
 
-/* adopt.c: finds the workload of a run whose executor died. Fills leader and phase; `told` says what came of it. */
+/*
+ * adopt.c: finds the workload of a run whose executor died. Fills leader and phase; `told` says what came of
+ * it.
+ */
 enum told adopt_find(struct executor *x, struct text *reterr_why);
 bool belongs_to_adopted(const struct executor *x, pid_t pid, const struct proc_stat *stat);

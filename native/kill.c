@@ -1,6 +1,6 @@
 /*
- * kill.c - signals, STOP, and the end of the whole tree. No process is signalled by its bare pid: always through a
- * pidfd, looked at again after it was opened.
+ * kill.c - signals, STOP, and the end of the whole tree. No process is signalled by its bare pid: always
+ * through a pidfd, looked at again after it was opened.
  */
 #define _GNU_SOURCE
 #include "executor.h"
@@ -191,9 +191,9 @@ bool kill_step(struct executor *x, uint64_t now) {
 }
 
 void stop_request(struct executor *x, int signal, uint64_t grace_ms) {
-	uint64_t deadline = mono_ns() + (grace_ms < LONGEST_GRACE_MS ? grace_ms : LONGEST_GRACE_MS) * NS_PER_MS;
-	if (signal == 0)
-		deadline = mono_ns();
+	if (grace_ms > LONGEST_GRACE_MS)
+		grace_ms = LONGEST_GRACE_MS;
+	uint64_t deadline = mono_ns() + (signal == 0 ? 0 : grace_ms * NS_PER_MS);
 	if (!x->stop.asked || deadline < x->stop.deadline_ns)
 		x->stop.deadline_ns = deadline;
 	x->stop.asked = true;

@@ -1,8 +1,8 @@
 /*
- * pump.c - the task's output, from its FIFOs into rotated files. The bytes are spliced: the kernel moves them in one
- * step that SIGKILL cannot cut in two, so that the executor that takes over neither loses nor repeats any. Only near
- * the end of a file are they looked at first (tee), for the line end to cut at. Errors of the disk never stop the
- * reading: what cannot be written is taken, dropped and counted.
+ * pump.c - the task's output, from its FIFOs into rotated files. The bytes are spliced: the kernel moves them
+ * in one step that SIGKILL cannot cut in two, so that the executor that takes over neither loses nor repeats
+ * any. Only near the end of a file are they looked at first (tee), for the line end to cut at. Errors of the
+ * disk never stop the reading: what cannot be written is taken, dropped and counted.
  */
 #define _GNU_SOURCE
 #include "executor.h"
@@ -44,8 +44,9 @@ static void file_name(const struct executor *x, const struct stream *s, uint64_t
 }
 
 /*
- * The log directory may be taken away and made anew. By then tasks have been running that may write to its parent:
- * a new one counts only when it is a directory, no link, and belongs to whoever the first one belonged to.
+ * The log directory may be taken away and made anew. By then tasks have been running that may write to its
+ * parent: a new one counts only when it is a directory, no link, and belongs to whoever the first one
+ * belonged to.
  */
 static int open_dir_again(struct executor *x) {
 	AUTO_FD fd = open(x->spec.log_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -140,7 +141,10 @@ static size_t look(struct executor *x, const struct stream *s, size_t len) {
 	return got;
 }
 
-/* Chooses how many of the `want` bytes at hand fit the present file. False = none: it has to be rotated first. */
+/*
+ * Chooses how many of the `want` bytes at hand fit the present file. False = none: it has to be rotated
+ * first.
+ */
 static bool choose(struct executor *x, const struct stream *s, size_t want, size_t *ret_take) {
 	uint64_t max = max_bytes(x), stretch = max / 2 < CHUNK ? max / 2 : CHUNK;
 	if (s->pos >= max)
@@ -159,9 +163,9 @@ static bool choose(struct executor *x, const struct stream *s, size_t want, size
 }
 
 /*
- * Decides how many of the `want` bytes at hand go into the present file, after a rotation if need be. In the last
- * stretch of a file only whole lines are taken, so that no line has to be continued in the next file; a line
- * longer than the stretch is split.
+ * Decides how many of the `want` bytes at hand go into the present file, after a rotation if need be. In the
+ * last stretch of a file only whole lines are taken, so that no line has to be continued in the next file; a
+ * line longer than the stretch is split.
  */
 static int make_room(struct executor *x, struct stream *s, size_t want, size_t *ret_take) {
 	for (int tries = 0; tries < MAX_SKIPPED; tries++) {
@@ -290,7 +294,9 @@ static bool is_at_end(const struct executor *x, const struct stream *s) {
 }
 
 static void finish_stream(struct executor *x, struct stream *s) {
-	/* What the tree wrote before it ended is in the pipe now; what a stranger adds to it does not count. */
+	/*
+	 * What the tree wrote before it ended is in the pipe now; what a stranger adds to it does not count.
+	 */
 	size_t left = s->fifo >= 0 ? at_hand(s) : 0;
 	while (left > 0) {
 		ssize_t n = move(x, s, left);
@@ -338,7 +344,8 @@ static int scan(struct executor *x) {
 			const char *digits = rest + name + 2;
 			errno = 0;
 			unsigned long n = strtoul(digits, &end, 10);
-			if (*digits >= '0' && *digits <= '9' && *end == '\0' && errno == 0 && n < UINT32_MAX && n > s->index)
+			bool is_number = *digits >= '0' && *digits <= '9' && *end == '\0' && errno == 0;
+			if (is_number && n < UINT32_MAX && n > s->index)
 				s->index = n;
 		}
 	}
@@ -381,8 +388,8 @@ int fifos_open(struct executor *x) {
 }
 
 /*
- * For the one that takes over: a pipe that nobody holds any more has forgotten what was in it when its last holder
- * went. Nobody can tell whether that was nothing.
+ * For the one that takes over: a pipe that nobody holds any more has forgotten what was in it when its last
+ * holder went. Nobody can tell whether that was nothing.
  */
 void fifos_note_loss(struct executor *x) {
 	for (size_t i = 0; x->spec.log_dir && i < STREAMS; i++) {

@@ -1,6 +1,7 @@
 /*
- * reap.c - who ended, and how. As a sub-reaper the executor gets every orphan of the tree; only the leader's end
- * counts. An adopted leader is somebody else's child: its pidfd says that it ended, and the kernel mostly says how.
+ * reap.c - who ended, and how. As a sub-reaper the executor gets every orphan of the tree; only the leader's
+ * end counts. An adopted leader is somebody else's child: its pidfd says that it ended, and the kernel mostly
+ * says how.
  */
 #define _GNU_SOURCE
 #include "executor.h"
@@ -14,10 +15,16 @@
 
 /* A fork bomb's orphans must not keep the loop from its other work. */
 #define REAP_AT_ONCE 256
-/* Its status could not be read while it was dead: how long to wait for it to be reaped before it is called unknown. */
+/*
+ * Its status could not be read while it was dead: how long to wait for it to be reaped before it is called
+ * unknown.
+ */
 #define INFO_PATIENCE_NS (2 * NS_PER_SEC)
 
-/* PIDFD_GET_INFO, Linux 6.13; the exit status in it, 6.15. Newer than the headers of the distributions we build on. */
+/*
+ * PIDFD_GET_INFO, Linux 6.13; the exit status in it, 6.15. Newer than the headers of the distributions we
+ * build on.
+ */
 struct pidfd_exit_info {
 	uint64_t mask, cgroupid;
 	uint32_t pid, tgid, ppid, ids[8];
@@ -46,7 +53,9 @@ static void leader_ended(struct executor *x) {
 	x->oom_kills = read_oom_kills(x) - x->oom_kills_before;
 }
 
-/* By evidence only: a SIGKILL that did not come from here, and the kernel counted an OOM kill in the cgroup. */
+/*
+ * By evidence only: a SIGKILL that did not come from here, and the kernel counted an OOM kill in the cgroup.
+ */
 static void judge_oom(struct executor *x) {
 	x->leader_oom = x->outcome.result == RESULT_SIGNALED && x->outcome.signal == SIGKILL &&
 			!x->leader.killed_by_us && x->oom_kills > 0;
@@ -112,8 +121,9 @@ static bool ask_exit_info(struct executor *x) {
 }
 
 /*
- * While it is dead and not yet reaped, its line in /proc ends with its status: for those who may trace it, and with 0
- * for all others. Who may trace it may also try to read its `exe`, and finds that the dead have none.
+ * While it is dead and not yet reaped, its line in /proc ends with its status: for those who may trace it,
+ * and with 0 for all others. Who may trace it may also try to read its `exe`, and finds that the dead have
+ * none.
  */
 static bool ask_proc(struct executor *x) {
 	char path[32], link[8];
@@ -126,7 +136,7 @@ static bool ask_proc(struct executor *x) {
 	    stat.start_ticks != x->leader.start_ticks)
 		return false;
 	if (x->adopted_before_exec && strcmp(stat.comm, EXECUTOR_COMM) == 0)
-		return false; /* It never got as far as exec, or it is one of us: either way, not known to be the task. */
+		return false; /* It never got as far as exec, or is one of us: not known to be the task. */
 	take_wait_status(x, stat.exit_status, "proc_stat");
 	return true;
 }
@@ -138,7 +148,9 @@ void adopted_leader_event(struct executor *x, uint32_t events) {
 		/* Now only its being reaped is of interest; being dead it would stay readable for ever. */
 		(void) change_watch(x, x->leader.pidfd, 0, SOURCE_LEADER, 0);
 	}
-	/* Taken over before its exec was seen, it may never have been the task; the pidfd does not tell that. */
+	/*
+	 * Taken over before its exec was seen, it may never have been the task; the pidfd does not tell that.
+	 */
 	if (ask_proc(x) || x->adopted_before_exec || ask_exit_info(x) || events & EPOLLHUP) {
 		close_watched(x, &x->leader.pidfd);
 		x->info_deadline_ns = 0;

@@ -1,6 +1,7 @@
 /*
- * record.c - the two files that say what became of a run. `status` is for whoever looks while it runs and is replaced
- * without fsync: after a power cut the boot id says that it is stale. `exit` is durable before anybody is told.
+ * record.c - the two files that say what became of a run. `status` is for whoever looks while it runs and is
+ * replaced without fsync: after a power cut the boot id says that it is stale. `exit` is durable before
+ * anybody is told.
  */
 #define _GNU_SOURCE
 #include "executor.h"
@@ -94,8 +95,8 @@ int status_write(const struct executor *x) {
 	if (fd < 0)
 		return -errno;
 	/*
-	 * ext4 writes a file out at once when it replaces another and has no blocks yet, which takes longer than all
-	 * else here. It need not be on disk: give it its blocks first.
+	 * ext4 writes a file out at once when it replaces another and has no blocks yet, which takes longer
+	 * than all else here. It need not be on disk: give it its blocks first.
 	 */
 	(void) posix_fallocate(fd, 0, (off_t) t.len);
 	int r = write_full(fd, t.at, t.len);

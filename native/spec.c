@@ -75,7 +75,10 @@ static int refuse(struct text *reterr_why, int error, const char *what) {
 	return error;
 }
 
-/* Reads the whole file into fresh memory with one spare byte behind it. Null on failure, with -errno in reterr_errno. */
+/*
+ * Reads the whole file into fresh memory with one spare byte behind it. Null on failure, with -errno in
+ * reterr_errno.
+ */
 static uint8_t *read_whole(int dir, size_t *ret_len, int *reterr_errno) {
 	AUTO_FD fd = openat(dir, "spec", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat st;
@@ -164,7 +167,8 @@ static int check_meaning(const struct spec *s, struct text *reterr_why) {
 		return refuse(reterr_why, -EINVAL, "no run_id, or a very long one");
 	if (!s->path || s->path[0] != '/' || !s->argv[0] || !s->cwd)
 		return refuse(reterr_why, -EINVAL, "path (absolute), argv and cwd are required");
-	if (s->log_dir && (!s->log_name || !*s->log_name || strchr(s->log_name, '/') || strlen(s->log_name) > 200))
+	const char *name = s->log_name;
+	if (s->log_dir && (!name || !*name || strchr(name, '/') || strlen(name) > 200))
 		return refuse(reterr_why, -EINVAL, "log_name is missing or no plain name");
 	char boot_id[64];
 	ssize_t n = read_file_at(-1, "/proc/sys/kernel/random/boot_id", boot_id, sizeof boot_id);

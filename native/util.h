@@ -1,6 +1,6 @@
 /*
- * util.h - small helpers used everywhere: descriptors, clocks, bounded text, /proc, system calls libc may lack.
- * Nothing here knows about runs or workloads.
+ * util.h - small helpers used everywhere: descriptors, clocks, bounded text, /proc, system calls libc may
+ * lack. Nothing here knows about runs or workloads.
  */
 #pragma once
 

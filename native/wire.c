@@ -1,6 +1,7 @@
 /*
- * wire.c - the socket: frames in, replies out (see README.md, "Frames"). A malformed frame costs its sender the
- * connection and nobody anything else. Replies are small and are never queued: who does not read them is let go.
+ * wire.c - the socket: frames in, replies out (see README.md, "Frames"). A malformed frame costs its sender
+ * the connection and nobody anything else. Replies are small and are never queued: who does not read them is
+ * let go.
  */
 #define _GNU_SOURCE
 #include "executor.h"

@@ -13,10 +13,8 @@ import { CliError, EXIT } from './exit.js';
 export interface FeedQuery {
   /** `Topic:key` each; none = all. */
   readonly topics: readonly string[];
-  /** Resume after this index; undefined = from now on. */
-  readonly after?: number;
-  /** Begin with the whole state. */
-  readonly snapshot?: boolean;
+  /** Events after this index. */
+  readonly after: number;
 }
 
 /** A message that says something: no heartbeat. */
@@ -49,16 +47,12 @@ export async function* readFeed(
   query: FeedQuery,
   signal: AbortSignal,
 ): AsyncGenerator<FeedNews, void, void> {
-  let { after, snapshot } = query;
+  let { after } = query;
   let goneSinceMs: number | undefined;
   let isConnectedOnce = false;
   const isOver = (): boolean => signal.aborted;
   while (!isOver()) {
-    const socket = openSocket(cli, {
-      ...query,
-      ...(after === undefined ? {} : { after }),
-      snapshot: snapshot === true,
-    });
+    const socket = openSocket(cli, { ...query, after });
     const messages = new Messages(cli, socket, signal);
     try {
       for await (const message of messages.read()) {
@@ -66,7 +60,6 @@ export async function* readFeed(
         goneSinceMs = undefined;
         if (!isNews(message)) continue;
         after = message.Index;
-        snapshot = false;
         yield message;
       }
     } finally {
@@ -92,8 +85,7 @@ function isNews(message: FeedMessage): message is FeedNews {
 function openSocket(cli: Cli, query: FeedQuery): WebSocket {
   const params = new URLSearchParams();
   for (const topic of query.topics) params.append('topic', topic);
-  if (query.snapshot === true) params.set('snapshot', 'true');
-  else if (query.after !== undefined) params.set('index', String(query.after));
+  params.set('index', String(query.after));
   const { address } = cli.client;
   const host = address.kind === 'unix' ? 'localhost' : describeAddress(address).slice('http://'.length);
   return new WebSocket(`ws://${host}/v1/feed?${params.toString()}`, {

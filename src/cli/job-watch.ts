@@ -1,7 +1,7 @@
 /** Owns watching one job: its allocs as they are now, and what happened to their tasks since the last look. */
-import type { FeedAllocation, TaskEventRow } from '../api/wire.js';
+import type { FeedAllocation, FeedEvent, TaskEventRow } from '../api/wire.js';
 import type { Cli } from './cli.js';
-import { readFeed, type FeedNews } from './feed.js';
+import { readFeed } from './feed.js';
 import { jobPath } from './fetch.js';
 
 export interface JobUpdate {
@@ -11,41 +11,57 @@ export interface JobUpdate {
   readonly events: readonly TaskEventRow[];
   /** The job was forgotten. */
   readonly isPurged: boolean;
+  /** False while the events lag behind `allocs`: what led to this state is still to be told. */
+  readonly isCurrent: boolean;
 }
 
-/** Yields the state at once, and again after each change, until `signal` aborts. @throws CliError */
+/**
+ * Yields the state at once, and again after each change, until `signal` aborts.
+ * @param after index of the feed after which events are told
+ * @throws CliError
+ */
 export async function* watchJob(
   cli: Cli,
   jobId: string,
+  after: number,
   signal: AbortSignal,
 ): AsyncGenerator<JobUpdate, void, void> {
   const topics = ['Job', 'Allocation', 'TaskEvent'].map((topic) => `${topic}:${jobId}`);
   const allocs = new Map<string, FeedAllocation>();
-  const put = (all: readonly FeedAllocation[]): void => {
-    allocs.clear();
-    for (const alloc of all) if (alloc.JobID === jobId) allocs.set(alloc.ID, alloc);
+  // The state is read at a later index than the feed begins at: what is older than what is known is passed over.
+  const put = (alloc: FeedAllocation): void => {
+    const known = allocs.get(alloc.ID);
+    if (known === undefined || known.ModifyIndex < alloc.ModifyIndex) allocs.set(alloc.ID, alloc);
   };
-  for await (const news of readFeed(cli, { topics, snapshot: true }, signal)) {
+  const readAll = async (): Promise<void> => {
+    const all = await cli.client.get<readonly FeedAllocation[]>(jobPath(jobId, '/allocations'));
+    allocs.clear();
+    all.forEach(put);
+  };
+  await readAll();
+  // The last change of an alloc is in the feed as well: once it was told, so was everything before it.
+  let currentAt = Math.max(after, ...[...allocs.values()].map(({ ModifyIndex }) => ModifyIndex));
+  yield { allocs: [...allocs.values()], events: [], isPurged: false, isCurrent: currentAt === after };
+  for await (const news of readFeed(cli, { topics, after }, signal)) {
     const events: TaskEventRow[] = [];
     let isPurged = false;
-    if ('Snapshot' in news) put(news.Snapshot.Allocations);
-    else if ('Lost' in news)
-      put(await cli.client.get<readonly FeedAllocation[]>(jobPath(jobId, '/allocations')));
-    else {
-      for (const event of ownEvents(news, jobId)) {
+    if ('Lost' in news) {
+      await readAll();
+      currentAt = news.Index;
+    }
+    if ('Events' in news) {
+      for (const event of ownEvents(news.Events, jobId)) {
         if (event.Topic === 'TaskEvent') events.push(event.Payload.TaskEvent);
-        else if (event.Type === 'AllocationUpdated') allocs.set(event.Key, event.Payload.Allocation);
+        else if (event.Type === 'AllocationUpdated') put(event.Payload.Allocation);
         else if (event.Type === 'AllocationPurged') allocs.delete(event.Key);
         else if (event.Type === 'JobPurged') isPurged = true;
       }
     }
-    yield { allocs: [...allocs.values()], events, isPurged };
+    yield { allocs: [...allocs.values()], events, isPurged, isCurrent: news.Index >= currentAt };
   }
 }
 
-type Events = Extract<FeedNews, { readonly Events: unknown }>['Events'];
-
 /** A key that is asked for may be another thing's key as well. */
-function ownEvents(news: Extract<FeedNews, { readonly Events: unknown }>, jobId: string): Events {
-  return news.Events.filter(({ Key, FilterKeys }) => Key === jobId || FilterKeys.includes(jobId));
+function ownEvents(events: readonly FeedEvent[], jobId: string): readonly FeedEvent[] {
+  return events.filter(({ Key, FilterKeys }) => Key === jobId || FilterKeys.includes(jobId));
 }

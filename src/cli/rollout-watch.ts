@@ -14,17 +14,21 @@ import { judgeRollout, STABLE_MS, type Rollout } from './rollout.js';
 const LOG_LINES_SHOWN = 10;
 const EVENTS_SHOWN = 5;
 
-/** @returns ok when it is healthy or complete, failed with the reason shown. @throws CliError */
-export async function watchRollout(cli: Cli, jobId: string): Promise<ExitCode> {
+/**
+ * @param after index of the feed before the registration
+ * @returns ok when it is healthy or complete, failed with the reason shown
+ * @throws CliError
+ */
+export async function watchRollout(cli: Cli, jobId: string, after: number): Promise<ExitCode> {
   const spec = await cli.client.get<Job>(jobPath(jobId));
   const leave = new AbortController();
-  const updates = watchJob(cli, jobId, leave.signal);
+  const updates = watchJob(cli, jobId, after, leave.signal);
   const widths: EventWidths = { job: 0, task: 0 };
   const seen: TaskEventRow[] = [];
   /** The runs that are up, and since when nothing has changed about them. */
   let up: { readonly runs: string; readonly sinceMs: number } | undefined;
   try {
-    let next = updates.next();
+    let next = nextOf(updates);
     for (;;) {
       const leftMs = up === undefined ? Infinity : up.sinceMs + STABLE_MS - cli.clock.monoMs();
       if (leftMs <= 0) return await tellHealthy(cli, spec);
@@ -32,9 +36,10 @@ export async function watchRollout(cli: Cli, jobId: string): Promise<ExitCode> {
       if (update === 'time is up') continue;
       if (update.done === true)
         throw new CliError(EXIT.unreachable, 'the feed of the daemon has ended: try again');
-      next = updates.next();
+      next = nextOf(updates);
       await printEvents(cli, update.value, widths, seen);
       if (update.value.isPurged) throw new CliError(EXIT.failed, `job ${jobId} was purged while we watched`);
+      if (!update.value.isCurrent) continue;
       const verdict = judgeRollout(spec, update.value.allocs);
       if (verdict.kind === 'failed') return await tellFailure(cli, jobId, verdict, seen);
       if (verdict.kind === 'complete') {
@@ -46,7 +51,15 @@ export async function watchRollout(cli: Cli, jobId: string): Promise<ExitCode> {
     }
   } finally {
     leave.abort();
+    await updates.return();
   }
+}
+
+/** The next update. It may never be looked at: then its failure means nothing. */
+function nextOf(updates: AsyncGenerator<JobUpdate, void, void>): Promise<IteratorResult<JobUpdate, void>> {
+  const next = updates.next();
+  next.catch(() => undefined);
+  return next;
 }
 
 /** Waits for the next update, but not longer. */

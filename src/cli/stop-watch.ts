@@ -8,7 +8,8 @@ import { sanitize } from './render/text.js';
 import { formatAge } from './render/units.js';
 import { isLive } from './target.js';
 
-/** How often those who are left are named although nothing has changed. */
+/** When those who are left are named first, and how often then. */
+const FIRST_REMIND_MS = 1000;
 const REMIND_MS = 5000;
 
 /** What is waited for. */
@@ -20,8 +21,11 @@ export type End =
   /** The job is forgotten. */
   | { readonly kind: 'purge' };
 
-/** @throws CliError */
-export async function waitForEnd(cli: Cli, jobId: string, end: End): Promise<void> {
+/**
+ * @param after index of the feed before the stop was asked for
+ * @throws CliError
+ */
+export async function waitForEnd(cli: Cli, jobId: string, end: End, after: number): Promise<void> {
   const { watchJob } = await import('./job-watch.js');
   const leave = new AbortController();
   const widths: EventWidths = { job: 0, task: 0 };
@@ -34,13 +38,16 @@ export async function waitForEnd(cli: Cli, jobId: string, end: End): Promise<voi
     }
     timer = cli.clock.setTimer(REMIND_MS, remind);
   };
-  let timer = cli.clock.setTimer(REMIND_MS, remind);
+  let timer = cli.clock.setTimer(FIRST_REMIND_MS, remind);
   try {
-    for await (const update of watchJob(cli, jobId, leave.signal)) {
+    for await (const update of watchJob(cli, jobId, after, leave.signal)) {
       left = update.allocs.filter((alloc) => isLive(alloc) && isMeant(end, alloc.ID));
       await printEvents(cli, update.events, end, widths);
+      if (!update.isCurrent) continue;
       const isOver =
-        end.kind === 'purge' ? update.isPurged || (await isForgotten(cli, jobId)) : left.length === 0;
+        end.kind === 'purge'
+          ? update.isPurged || (left.length === 0 && (await isForgotten(cli, jobId)))
+          : left.length === 0;
       if (isOver) return;
     }
   } finally {
@@ -65,7 +72,7 @@ function isMeant(end: End, allocId: string): boolean {
   return end.kind !== 'alloc' || end.allocId === allocId;
 }
 
-/** The feed has told of the purge before we came. */
+/** In case the feed has lost the word of it. */
 async function isForgotten(cli: Cli, jobId: string): Promise<boolean> {
   const { jobs } = await fetchKnown(cli);
   return !jobs.some(({ ID }) => ID === jobId);

@@ -18,6 +18,8 @@ export interface ResolveDeps {
   /** Of this boot. */
   readonly bootId: string;
   readonly executorPath: string;
+  /** How long things may take to settle before a run is called unreachable; for tests. */
+  readonly settleWithinMs?: number;
 }
 
 /** What became of a run. `leaf` is what is to be removed once its end is stored. */
@@ -40,7 +42,6 @@ export type Resolved =
   | { readonly kind: 'never_started'; readonly detail: string; readonly leaf: CgroupLeaf | undefined }
   | { readonly kind: 'unreachable'; readonly detail: string };
 
-/** How long things may take to settle before the run is called unreachable. */
 const SETTLE_WITHIN_MS = 3_000;
 const SETTLE_EVERY_MS = 50;
 /** How long the remains of a run may take to die; a process in the kernel's hands can take for ever. */
@@ -49,7 +50,7 @@ const ADOPT_WITHIN_MS = 10_000;
 
 /** Finds out what became of a run. Idempotent; never starts anything but an executor that takes over. */
 export async function resolveRun(deps: ResolveDeps, run: KnownRun): Promise<Resolved> {
-  const deadlineMs = deps.clock.monoMs() + SETTLE_WITHIN_MS;
+  const deadlineMs = deps.clock.monoMs() + (deps.settleWithinMs ?? SETTLE_WITHIN_MS);
   let tookOver = false;
   let seenUnclaimed = false;
   for (;;) {

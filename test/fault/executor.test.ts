@@ -12,12 +12,16 @@ import { until } from '../helpers/until.js';
 
 const { SIGKILL, SIGTERM } = constants.signals;
 
+const worlds = [await DriverWorld.open(), await DriverWorld.open({ cgroups: false })];
+
 /** A shell that counts, so that it is seen to go on. */
 const COUNTER = 'echo ready; i=0; while :; do i=$((i+1)); echo "count $i"; sleep 0.05; done';
 
-for (const cgroups of [true, false]) {
-  const world = await DriverWorld.open({ cgroups });
+describe('executors that fail', { concurrency: 2, timeout: 120_000 }, () => {
+  for (const world of worlds) suite(world);
+});
 
+function suite(world: DriverWorld): void {
   /** A started task with the pids of its executor and its leader. */
   const start = async (
     script: string,
@@ -40,207 +44,204 @@ for (const cgroups of [true, false]) {
   const dies = (pid: number): Promise<unknown> => until(`process ${pid} is gone`, () => !lives(pid));
   const counted = (config: TaskConfig): number => world.stdout(config).split('\n').length;
   const recover = (config: TaskConfig, handle: DriverHandle | undefined) =>
-    world.driver().recover(world.record(config, handle), world.emit);
+    world.driver({ settleWithinMs: 300 }).recover(world.record(config, handle), world.emit);
 
-  describe(
-    `raw_exec ${cgroups ? `with cgroups (${world.deps.cgroups.mode})` : 'without cgroups'}`,
-    { timeout: 120_000 },
-    () => {
-      after(() => world.close());
+  describe(`raw_exec, cgroups ${world.deps.cgroups.mode}`, { concurrency: 1 }, () => {
+    after(() => world.close());
 
-      it('loses its executor: another one takes over, output goes on, a stop works, the end is true', async () => {
-        const { config, handle, executor, workload } = await start(COUNTER);
-        const before = lost();
-        kill(executor, 'SIGKILL');
-        await until('somebody takes over', () => lost() > before);
+    it('loses its executor: another one takes over, output goes on, a stop works, the end is true', async () => {
+      const { config, handle, executor, workload } = await start(COUNTER);
+      const before = lost();
+      kill(executor, 'SIGKILL');
+      await until('somebody takes over', () => lost() > before);
+      assert.ok(lives(workload));
+      assert.equal(pids(handle.ref).workload, workload);
+      assert.notEqual(pids(handle.ref).executor, executor);
+      const lines = counted(config);
+      await until('its output goes on', () => counted(config) > lines + 2);
+      await handle.signal(constants.signals.SIGCONT);
+      await handle.stop({ signal: SIGTERM, graceMs: 10_000 });
+      assertTrueOrUnknown((await handle.wait()).result, SIGTERM);
+      assert.ok(!lives(workload));
+      await handle.release();
+    });
+
+    it('loses its executor while no agent is there', async () => {
+      const { config, handle, executor, workload } = await start(COUNTER);
+      handle.detach();
+      kill(executor, 'SIGKILL');
+      await dies(executor);
+      const before = lost();
+      const recovered = await recover(config, handle);
+      assert.equal(recovered.kind, 'running');
+      world.keep(recovered.handle);
+      assert.equal(lost(), before + 1);
+      assert.equal(pids(recovered.handle.ref).workload, workload);
+      recovered.handle.detach();
+      const again = await recover(config, recovered.handle);
+      assert.equal(again.kind, 'running');
+      assert.equal(lost(), before + 1, 'told once');
+      await again.handle.stop({ signal: 0, graceMs: 0 });
+      assertTrueOrUnknown((await again.handle.wait()).result, SIGKILL);
+      await again.handle.release();
+    });
+
+    it('loses executor and leader: the end is unknown, and what the leader left is killed', async () => {
+      const { config, handle, executor, workload } = await start(
+        'sleep 600 & echo "child $!"; echo ready; wait',
+      );
+      const child = Number((await world.says(config, /child (\d+)/))[1]);
+      kill(executor, 'SIGSTOP');
+      kill(workload, 'SIGKILL');
+      await dies(workload);
+      kill(executor, 'SIGKILL');
+      const report = await handle.wait();
+      assert.equal(report.result.kind, 'unknown');
+      assert.equal(report.result.reason, 'executor_lost');
+      assert.equal(report.logComplete, false);
+      assert.ok(!lives(child), 'a child of the leader was left');
+      await handle.release();
+      assert.equal(existsSync(runDirOf(config)), false);
+    });
+
+    it('loses its executor in the middle of a stop: the stop goes on', async () => {
+      const { handle, executor, workload } = await start(
+        'trap "" TERM; echo ready; while :; do sleep 600 & wait; done',
+      );
+      const stopped = handle.stop({ signal: SIGTERM, graceMs: 1_000 });
+      kill(executor, 'SIGKILL');
+      await stopped;
+      assert.ok(!lives(workload));
+      assertTrueOrUnknown((await handle.wait()).result, SIGKILL);
+      await handle.release();
+    });
+
+    it('has an executor that does not answer: unreachable, nothing is touched, later it is found', async () => {
+      const { config, handle, executor, workload } = await start(COUNTER);
+      handle.detach();
+      kill(executor, 'SIGSTOP');
+      const recovered = await recover(config, handle);
+      assert.equal(recovered.kind, 'unreachable');
+      assert.ok(lives(workload) && lives(executor));
+      kill(executor, 'SIGCONT');
+      const later = await recover(config, handle);
+      assert.equal(later.kind, 'running');
+      assert.equal(pids(later.handle.ref).executor, executor);
+      await later.handle.stop({ signal: SIGTERM, graceMs: 10_000 });
+      await later.handle.release();
+    });
+
+    it('has a status that is garbage: its executor is found all the same', async () => {
+      const { config, handle, runDir } = await start(COUNTER);
+      handle.detach();
+      writeFileSync(join(runDir, 'status'), 'executor_pid=1\npid=1\n\0garbage');
+      const recovered = await recover(config, handle);
+      assert.equal(recovered.kind, 'running');
+      await recovered.handle.stop({ signal: SIGTERM, graceMs: 10_000 });
+      assert.equal((await recovered.handle.wait()).result.kind, 'signaled');
+      await recovered.handle.release();
+    });
+
+    it('has garbage for a status and no executor: not touched while it lives, unknown after', async () => {
+      const { config, handle, executor, workload, runDir } = await start('echo ready; exec sleep 600');
+      handle.detach();
+      kill(executor, 'SIGKILL');
+      await dies(executor);
+      writeFileSync(join(runDir, 'status'), 'garbage');
+      for (const known of [handle, undefined]) {
+        assert.equal((await recover(config, known)).kind, 'unreachable');
         assert.ok(lives(workload));
-        assert.equal(pids(handle.ref).workload, workload);
-        assert.notEqual(pids(handle.ref).executor, executor);
-        const lines = counted(config);
-        await until('its output goes on', () => counted(config) > lines + 2);
-        await handle.signal(constants.signals.SIGCONT);
-        await handle.stop({ signal: SIGTERM, graceMs: 10_000 });
-        assertTrueOrUnknown((await handle.wait()).result, SIGTERM);
-        assert.ok(!lives(workload));
-        await handle.release();
-      });
+      }
+      kill(workload, 'SIGKILL');
+      await dies(workload);
+      const over = await recover(config, handle);
+      assert.equal(over.kind, 'ended');
+      assert.equal(over.report.result.kind, 'unknown');
+      assert.equal(over.report.result.reason, 'record_unreadable');
+      await over.release();
+    });
 
-      it('loses its executor while no agent is there', async () => {
-        const { config, handle, executor, workload } = await start(COUNTER);
-        handle.detach();
-        kill(executor, 'SIGKILL');
-        await dies(executor);
-        const before = lost();
-        const recovered = await recover(config, handle);
-        assert.equal(recovered.kind, 'running');
-        world.keep(recovered.handle);
-        assert.equal(lost(), before + 1);
-        assert.equal(pids(recovered.handle.ref).workload, workload);
-        recovered.handle.detach();
-        const again = await recover(config, recovered.handle);
-        assert.equal(again.kind, 'running');
-        assert.equal(lost(), before + 1, 'told once');
-        await again.handle.stop({ signal: 0, graceMs: 0 });
-        assertTrueOrUnknown((await again.handle.wait()).result, SIGKILL);
-        await again.handle.release();
-      });
+    it('has half an exit record: unknown, not a made-up status', async () => {
+      const { config, handle, workload, runDir } = await start('echo ready; sleep 0.1; exit 0');
+      handle.detach();
+      const record = join(runDir, 'exit');
+      await until('it has ended', () => existsSync(record) && !lives(workload));
+      truncateSync(record, statSync(record).size - 20);
+      const recovered = await recover(config, handle);
+      assert.equal(recovered.kind, 'ended');
+      assert.equal(recovered.report.result.kind, 'unknown');
+      assert.equal(recovered.report.result.reason, 'record_unreadable');
+      await recovered.release();
+    });
 
-      it('loses executor and leader: the end is unknown, and what the leader left is killed', async () => {
-        const { config, handle, executor, workload } = await start(
-          'sleep 600 & echo "child $!"; echo ready; wait',
-        );
-        const child = Number((await world.says(config, /child (\d+)/))[1]);
-        kill(executor, 'SIGSTOP');
-        kill(workload, 'SIGKILL');
-        kill(executor, 'SIGKILL');
-        const report = await handle.wait();
-        assert.equal(report.result.kind, 'unknown');
-        assert.equal(report.result.reason, 'executor_lost');
-        assert.equal(report.logComplete, false);
-        assert.ok(!lives(child), 'a child of the leader was left');
-        await handle.release();
-        assert.equal(existsSync(runDirOf(config)), false);
-      });
+    it('has the record of another run: not believed', async () => {
+      const { config, handle, workload, runDir } = await start('echo ready; exit 0');
+      const other = await start('echo ready; exit 7');
+      handle.detach();
+      await other.handle.wait();
+      await until('it has ended', () => existsSync(join(runDir, 'exit')) && !lives(workload));
+      writeFileSync(join(runDir, 'exit'), readFileSync(join(other.runDir, 'exit')));
+      const recovered = await recover(config, handle);
+      assert.equal(recovered.kind, 'ended');
+      assert.equal(recovered.report.result.kind, 'unknown');
+      await recovered.release();
+      await other.handle.release();
+    });
 
-      it('loses its executor in the middle of a stop: the stop goes on', async () => {
-        const { handle, executor, workload } = await start(
-          'trap "" TERM; echo ready; while :; do sleep 600 & wait; done',
-        );
-        const stopped = handle.stop({ signal: SIGTERM, graceMs: 1_000 });
-        kill(executor, 'SIGKILL');
-        await stopped;
-        assert.ok(!lives(workload));
-        assertTrueOrUnknown((await handle.wait()).result, SIGKILL);
-        await handle.release();
-      });
-
-      it('has an executor that does not answer: unreachable, nothing is touched, later it is found', async () => {
-        const { config, handle, executor, workload } = await start(COUNTER);
-        handle.detach();
-        kill(executor, 'SIGSTOP');
-        const recovered = await recover(config, handle);
-        assert.equal(recovered.kind, 'unreachable');
+    it('has no run directory any more: not started again while it lives, lost after', async () => {
+      const { config, handle, executor, workload, runDir } = await start('echo ready; exec sleep 600');
+      handle.detach();
+      renameSync(runDir, `${runDir}.gone`);
+      for (const known of [handle, undefined]) {
+        assert.equal((await recover(config, known)).kind, 'unreachable');
         assert.ok(lives(workload) && lives(executor));
-        kill(executor, 'SIGCONT');
-        const later = await recover(config, handle);
-        assert.equal(later.kind, 'running');
-        assert.equal(pids(later.handle.ref).executor, executor);
-        await later.handle.stop({ signal: SIGTERM, graceMs: 10_000 });
-        await later.handle.release();
-      });
+      }
+      kill(executor, 'SIGKILL');
+      kill(workload, 'SIGKILL');
+      await Promise.all([dies(executor), dies(workload)]);
+      const over = await recover(config, handle);
+      assert.equal(over.kind, 'ended');
+      assert.equal(over.report.result.kind, 'unknown');
+      assert.equal(over.report.result.reason, 'executor_lost');
+      await over.release();
+      rmSync(`${runDir}.gone`, { recursive: true });
+    });
 
-      it('has a status that is garbage: its executor is found all the same', async () => {
-        const { config, handle, runDir } = await start(COUNTER);
-        handle.detach();
-        writeFileSync(join(runDir, 'status'), 'executor_pid=1\npid=1\n\0garbage');
-        const recovered = await recover(config, handle);
-        assert.equal(recovered.kind, 'running');
-        await recovered.handle.stop({ signal: SIGTERM, graceMs: 10_000 });
-        assert.equal((await recovered.handle.wait()).result.kind, 'signaled');
-        await recovered.handle.release();
-      });
+    it('had pids that others have now: they are not taken for it', async () => {
+      const { config, handle, executor, workload, runDir } = await start('echo ready; exec sleep 600');
+      const bystander = await start('echo ready; exec sleep 600');
+      handle.detach();
+      kill(executor, 'SIGKILL');
+      kill(workload, 'SIGKILL');
+      await Promise.all([dies(executor), dies(workload)]);
+      const status = readFileSync(join(runDir, 'status'), 'utf8');
+      writeFileSync(
+        join(runDir, 'status'),
+        status
+          .replace(/^executor_pid=.*$/m, `executor_pid=${bystander.executor}`)
+          .replace(/^pid=.*$/m, `pid=${bystander.workload}`),
+      );
+      const recovered = await recover(config, handle);
+      assert.equal(recovered.kind, 'ended');
+      assert.equal(recovered.report.result.kind, 'unknown');
+      assert.ok(lives(bystander.executor) && lives(bystander.workload));
+      await recovered.release();
+      await bystander.handle.stop({ signal: SIGTERM, graceMs: 10_000 });
+      await bystander.handle.release();
+    });
 
-      it('has garbage for a status and no executor: not touched while it lives, unknown after', async () => {
-        const { config, handle, executor, workload, runDir } = await start('echo ready; exec sleep 600');
-        handle.detach();
-        kill(executor, 'SIGKILL');
-        await dies(executor);
-        writeFileSync(join(runDir, 'status'), 'garbage');
-        for (const known of [handle, undefined]) {
-          assert.equal((await recover(config, known)).kind, 'unreachable');
-          assert.ok(lives(workload));
-        }
-        kill(workload, 'SIGKILL');
-        await dies(workload);
-        const over = await recover(config, handle);
-        assert.equal(over.kind, 'ended');
-        assert.equal(over.report.result.kind, 'unknown');
-        assert.equal(over.report.result.reason, 'record_unreadable');
-        await over.release();
-      });
-
-      it('has half an exit record: unknown, not a made-up status', async () => {
-        const { config, handle, workload, runDir } = await start('echo ready; sleep 0.1; exit 0');
-        handle.detach();
-        const record = join(runDir, 'exit');
-        await until('it has ended', () => existsSync(record) && !lives(workload));
-        truncateSync(record, statSync(record).size - 20);
-        const recovered = await recover(config, handle);
-        assert.equal(recovered.kind, 'ended');
-        assert.equal(recovered.report.result.kind, 'unknown');
-        assert.equal(recovered.report.result.reason, 'record_unreadable');
-        await recovered.release();
-      });
-
-      it('has the record of another run: not believed', async () => {
-        const { config, handle, workload, runDir } = await start('echo ready; exit 0');
-        const other = await start('echo ready; exit 7');
-        handle.detach();
-        await other.handle.wait();
-        await until('it has ended', () => existsSync(join(runDir, 'exit')) && !lives(workload));
-        writeFileSync(join(runDir, 'exit'), readFileSync(join(other.runDir, 'exit')));
-        const recovered = await recover(config, handle);
-        assert.equal(recovered.kind, 'ended');
-        assert.equal(recovered.report.result.kind, 'unknown');
-        await recovered.release();
-        await other.handle.release();
-      });
-
-      it('has no run directory any more: not started again while it lives, lost after', async () => {
-        const { config, handle, executor, workload, runDir } = await start('echo ready; exec sleep 600');
-        handle.detach();
-        renameSync(runDir, `${runDir}.gone`);
-        for (const known of [handle, undefined]) {
-          assert.equal((await recover(config, known)).kind, 'unreachable');
-          assert.ok(lives(workload) && lives(executor));
-        }
-        kill(executor, 'SIGKILL');
-        kill(workload, 'SIGKILL');
-        await Promise.all([dies(executor), dies(workload)]);
-        const over = await recover(config, handle);
-        assert.equal(over.kind, 'ended');
-        assert.equal(over.report.result.kind, 'unknown');
-        assert.equal(over.report.result.reason, 'executor_lost');
-        await over.release();
-        rmSync(`${runDir}.gone`, { recursive: true });
-      });
-
-      it('had pids that others have now: they are not taken for it', async () => {
-        const { config, handle, executor, workload, runDir } = await start('echo ready; exec sleep 600');
-        const bystander = await start('echo ready; exec sleep 600');
-        handle.detach();
-        kill(executor, 'SIGKILL');
-        kill(workload, 'SIGKILL');
-        await Promise.all([dies(executor), dies(workload)]);
-        const status = readFileSync(join(runDir, 'status'), 'utf8');
-        writeFileSync(
-          join(runDir, 'status'),
-          status
-            .replace(/^executor_pid=.*$/m, `executor_pid=${bystander.executor}`)
-            .replace(/^pid=.*$/m, `pid=${bystander.workload}`),
-        );
-        const recovered = await recover(config, handle);
-        assert.equal(recovered.kind, 'ended');
-        assert.equal(recovered.report.result.kind, 'unknown');
-        assert.ok(lives(bystander.executor) && lives(bystander.workload));
-        await recovered.release();
-        await bystander.handle.stop({ signal: SIGTERM, graceMs: 10_000 });
-        await bystander.handle.release();
-      });
-
-      it('cannot be started by what is no executor: said, and nothing is left', async () => {
-        for (const executorPath of ['/nonexistent/executor', '/bin/false', '/bin/true']) {
-          const config = await world.shell('exit 0');
-          const driver = world.driver({ executorPath });
-          await assert.rejects(driver.start(config, world.emit), {
-            code: 'executor_failed',
-            recoverable: true,
-          });
-          assert.equal(existsSync(runDirOf(config)), false);
-        }
-      });
-    },
-  );
+    it('cannot be started by what is no executor: said, and nothing is left', async () => {
+      for (const executorPath of ['/nonexistent/executor', '/bin/false', '/bin/true']) {
+        const config = await world.shell('exit 0');
+        const driver = world.driver({ executorPath });
+        await assert.rejects(driver.start(config, world.emit), {
+          code: 'executor_failed',
+          recoverable: true,
+        });
+        assert.equal(existsSync(runDirOf(config)), false);
+      }
+    });
+  });
 }
 
 function pids(ref: RunHandle): { executor: number; workload: number } {

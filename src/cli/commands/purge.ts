@@ -18,8 +18,9 @@ export function define({ command, run }: Definition): void {
       throw new CliError(EXIT.usage, `only a whole job can be purged: holdfast purge ${jobId}`);
     }
     const query = { purge: true, no_shutdown_delay: options['shutdownDelay'] === false };
-    await cli.client.ask<RegisterResponse>(jobPath(jobId), { method: 'DELETE', query });
-    if (!flagOf(options, 'detach')) await waitForEnd(cli, jobId, { kind: 'purge' });
+    const { value } = await cli.client.ask<RegisterResponse>(jobPath(jobId), { method: 'DELETE', query });
+    if (!flagOf(options, 'detach'))
+      await waitForEnd(cli, jobId, { kind: 'purge' }, value.EvalCreateIndex - 1);
     await cli.output.write(`${flagOf(options, 'detach') ? 'purging' : 'purged'} ${sanitize(jobId)}\n`);
     return EXIT.ok;
   });

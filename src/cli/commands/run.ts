@@ -97,5 +97,5 @@ async function register(
   if (value.Warnings !== '') cli.output.note(`holdfast: ${sanitize(value.Warnings)}`);
   if (detach) return EXIT.ok;
   const { watchRollout } = await import('../rollout-watch.js');
-  return watchRollout(cli, job.ID);
+  return watchRollout(cli, job.ID, value.EvalCreateIndex - 1);
 }

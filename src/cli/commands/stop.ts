@@ -53,7 +53,7 @@ async function stopJob(cli: Cli, target: Target, query: Params, detach: boolean)
       `nothing of job ${JSON.stringify(target.jobId)} is running; it is${already} stopped`,
     );
   }
-  if (!detach) await waitForEnd(cli, target.jobId, { kind: 'job' });
+  if (!detach) await waitForEnd(cli, target.jobId, { kind: 'job' }, value.EvalCreateIndex - 1);
   await cli.output.write(`${detach ? 'stopping' : 'stopped'} ${sanitize(target.jobId)}\n`);
   return EXIT.ok;
 }
@@ -63,10 +63,13 @@ async function stopAlloc(cli: Cli, target: Target, query: Params, detach: boolea
   if (alloc === undefined || !isLive(alloc)) {
     throw new CliError(EXIT.notRunning, `alloc ${target.text} is over: there is nothing to stop`);
   }
-  await cli.client.ask<AllocStopResponse>(`/v1/allocation/${alloc.ID}/stop`, { method: 'PUT', query });
+  const { value } = await cli.client.ask<AllocStopResponse>(`/v1/allocation/${alloc.ID}/stop`, {
+    method: 'PUT',
+    query,
+  });
   await cli.output.write(
     `stopping ${sanitize(alloc.Name)} ${shortId(alloc.ID)}; a new alloc takes its place\n`,
   );
-  if (!detach) await waitForEnd(cli, target.jobId, { kind: 'alloc', allocId: alloc.ID });
+  if (!detach) await waitForEnd(cli, target.jobId, { kind: 'alloc', allocId: alloc.ID }, value.Index - 1);
   return EXIT.ok;
 }

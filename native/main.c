@@ -1,0 +1,168 @@
+/*
+ * main.c - the commands, and the foreground process, up to the point where the executor stands on its own feet.
+ *
+ *   foreground process          first child            executor
+ *   reads spec, claims lock --> setsid, forks -------> executor_run() or executor_adopt(): set-up, then the loop
+ *   waits for one report <------------------------------- tell()
+ */
+#define _GNU_SOURCE
+#include "executor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct executor executor;
+
+/* Shows `holdfast-executor: <title>` in ps, as far as the space of the old arguments and environment goes. */
+static void set_title(int argc, char **argv, char **envp, const char *title) {
+	char *end = argv[0] + strlen(argv[0]) + 1;
+	for (int i = 1; i < argc && argv[i] == end; i++)
+		end += strlen(argv[i]) + 1;
+	for (char **e = envp; *e && *e == end; e++)
+		end += strlen(*e) + 1;
+	(void) clearenv();
+	size_t cap = (size_t) (end - argv[0]);
+	memset(argv[0], 0, cap);
+	(void) snprintf(argv[0], cap, "holdfast-executor: %s", title);
+	(void) prctl(PR_SET_NAME, EXECUTOR_COMM, 0, 0, 0);
+}
+
+static int fail(const char *what, int error) {
+	(void) fprintf(stderr, "holdfast-executor: %s: %s\n", what, strerror(-error));
+	return TOLD_NO_SETUP;
+}
+
+/* In the foreground process: what the executor says is our exit status. */
+static int wait_for_report(int from, pid_t child) {
+	struct report report;
+	ssize_t n;
+	do {
+		n = read(from, &report, sizeof report);
+	} while (n < 0 && errno == EINTR);
+	(void) waitpid(child, NULL, 0);
+	if (n != (ssize_t) sizeof report)
+		return fail("the executor died during its set-up", -ECHILD);
+	report.why[sizeof report.why - 1] = '\0';
+	if (report.told != TOLD_OK)
+		(void) fprintf(stderr, "holdfast-executor: %s\n", report.why);
+	return report.told;
+}
+
+/* Forks twice. Returns the exit status in the foreground process, -1 in the executor. */
+static int daemonize(struct executor *x) {
+	int pipes[2];
+	if (pipe2(pipes, O_CLOEXEC) < 0)
+		return fail("pipe", -errno);
+	pid_t child = fork();
+	if (child < 0)
+		return fail("fork", -errno);
+	if (child > 0) {
+		close_fd(&pipes[1]);
+		return wait_for_report(pipes[0], child);
+	}
+	close_fd(&pipes[0]);
+	x->told = pipes[1];
+	if (setsid() < 0)
+		_exit(TOLD_NO_SETUP);
+	pid_t grandchild = fork();
+	if (grandchild != 0)
+		_exit(grandchild < 0 ? TOLD_NO_SETUP : 0);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd < 3; fd++) {
+		if (null < 0 || dup2(null, fd) < 0)
+			_exit(TOLD_NO_SETUP);
+	}
+	if (null > 2)
+		(void) close(null);
+	return -1;
+}
+
+static void init(struct executor *x) {
+	x->dir = x->lock = x->proc = x->epoll = x->signals = x->timer = x->listener = x->exit_file = x->told = -1;
+	x->leader.pidfd = x->spawn.report = x->cgroup_events = -1;
+	x->logs.dir = x->logs.scratch[0] = x->logs.scratch[1] = -1;
+	static const char *const names[STREAMS] = { "stdout", "stderr" };
+	for (size_t i = 0; i < STREAMS; i++)
+		x->logs.streams[i] = (struct stream){ .name = names[i], .fifo = -1, .file = -1 };
+	for (size_t i = 0; i < MAX_CLIENTS; i++)
+		x->clients[i].fd = -1;
+}
+
+/* Descriptors 0 to 2 must be something, and nothing else may have been inherited. */
+static int clean_descriptors(void) {
+	int fd;
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd < 3);
+	if (fd < 0)
+		return -errno;
+	if (syscall(SYS_close_range, 3U, ~0U, 0U) < 0) {
+		for (fd = 3; fd < 1024; fd++)
+			(void) close(fd);
+	}
+	return 0;
+}
+
+static int open_run(struct executor *x, const char *dir) {
+	char buf[256];
+	struct text why = { .at = buf, .cap = sizeof buf };
+	x->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (x->dir < 0)
+		return fail(dir, -errno);
+	x->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (x->proc < 0)
+		return fail("/proc", -errno);
+	int r = spec_load(x->dir, &x->spec, &why);
+	return r < 0 ? fail(why.at, r) : TOLD_OK;
+}
+
+static int claim(struct executor *x, bool adopt) {
+	int how = adopt ? 0 : O_CREAT | O_EXCL;
+	x->lock = openat(x->dir, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | how, 0600);
+	if (x->lock >= 0)
+		return TOLD_OK;
+	if (adopt && errno == ENOENT) {
+		(void) fprintf(stderr, "holdfast-executor: the run was never claimed\n");
+		return TOLD_NOT_THERE;
+	}
+	if (!adopt && errno == EEXIST) {
+		(void) fprintf(stderr, "holdfast-executor: the run is claimed already\n");
+		return TOLD_CLAIMED;
+	}
+	return fail("lock", -errno);
+}
+
+int main(int argc, char **argv, char **envp) {
+	if (argc == 2 && strcmp(argv[1], "version") == 0) {
+		(void) printf("holdfast-executor %s protocol %d\n", HOLDFAST_VERSION, PROTOCOL_VERSION);
+		return fflush(stdout) == 0 ? 0 : 1;
+	}
+	bool adopt = argc == 3 && strcmp(argv[1], "adopt") == 0;
+	if (!adopt && (argc != 3 || strcmp(argv[1], "run") != 0)) {
+		(void) fprintf(stderr, "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | version\n");
+		return TOLD_NO_SETUP;
+	}
+	struct executor *x = &executor;
+	init(x);
+	int r = clean_descriptors();
+	if (r < 0)
+		return fail("/dev/null", r);
+	int status = open_run(x, argv[2]);
+	if (status == TOLD_OK)
+		status = claim(x, adopt);
+	if (status == TOLD_OK)
+		status = daemonize(x);
+	if (status >= 0)
+		return status;
+	set_title(argc, argv, envp, x->spec.title ? x->spec.title : x->spec.run_id);
+	if (adopt)
+		executor_adopt(x);
+	executor_run(x);
+}

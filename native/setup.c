@@ -1,0 +1,147 @@
+/* setup.c - what an executor does before its loop. Here it may fail, and may allocate. */
+#define _GNU_SOURCE
+#include "executor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+/*
+ * Only SIGKILL ends an executor. Signals that report a fault of our own stay; all others are ignored. All are
+ * blocked, too, so that the child inherits a state in which nothing can reach it before it is the task.
+ */
+static int set_signals(struct executor *x) {
+	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP };
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, dfl = { .sa_handler = SIG_DFL };
+	for (int n = 1; n <= SIGRTMAX; n++)
+		(void) sigaction(n, &ignore, NULL);
+	(void) sigaction(SIGCHLD, &dfl, NULL);
+	sigset_t blocked, child;
+	(void) sigfillset(&blocked);
+	for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
+		(void) sigaction(faults[i], &dfl, NULL);
+		(void) sigdelset(&blocked, faults[i]);
+	}
+	if (sigprocmask(SIG_SETMASK, &blocked, NULL) < 0)
+		return -errno;
+	(void) sigemptyset(&child);
+	(void) sigaddset(&child, SIGCHLD);
+	x->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	return x->signals < 0 ? -errno : watch(x, x->signals, EPOLLIN, SOURCE_SIGNALS, 0);
+}
+
+static int join_self_procs(struct executor *x) {
+	int result = 0;
+	for (char **procs = x->spec.self_procs; *procs; procs++) {
+		int r = write_file(*procs, "0");
+		if (r < 0)
+			result = r;
+	}
+	return result;
+}
+
+/* What makes this process a good executor whatever it inherited. Best effort where it is only better so. */
+static int become_executor(struct executor *x) {
+	struct proc_stat self;
+	x->pid = getpid();
+	int r = proc_stat_read(x->proc, x->pid, &self);
+	if (r < 0)
+		return r;
+	x->start_ticks = self.start_ticks;
+	x->self_procs_error = -join_self_procs(x);
+	if (chdir("/") < 0)
+		return -errno;
+	(void) umask(022);
+	(void) write_file("/proc/self/oom_score_adj", "-1000");
+	(void) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return -errno;
+	x->epoll = epoll_create1(EPOLL_CLOEXEC);
+	x->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (x->epoll < 0 || x->timer < 0)
+		return -errno;
+	r = watch(x, x->timer, EPOLLIN, SOURCE_TIMER, 0);
+	return r < 0 ? r : set_signals(x);
+}
+
+static void open_cgroup(struct executor *x) {
+	char path[4096];
+	int n = x->spec.cgroup ? snprintf(path, sizeof path, "%s/cgroup.events", x->spec.cgroup) : -1;
+	if (n > 0 && (size_t) n < sizeof path)
+		x->cgroup_events = open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Fails by start_failed(), so that the reason is on record. */
+_Noreturn void executor_run(struct executor *x) {
+	enum stage stage = STAGE_SETUP;
+	const char *detail = "executor";
+	int r = flock(x->lock, LOCK_EX) < 0 ? -errno : become_executor(x);
+	if (r == 0) {
+		record_reserve(x);
+		open_cgroup(x);
+		x->oom_kills_before = read_oom_kills(x);
+		stage = STAGE_LOG_DIR;
+		detail = x->spec.log_dir;
+		r = logs_open(x);
+	}
+	if (r == 0) {
+		stage = STAGE_SETUP;
+		detail = "fifos";
+		r = fifos_make(x);
+	}
+	if (r == 0) {
+		detail = "sock";
+		r = listen_at_sock(x);
+	}
+	if (r == 0) {
+		stage = STAGE_STATUS;
+		detail = "status";
+		r = status_write(x);
+	}
+	if (r < 0) {
+		start_failed(x, stage, -r, detail);
+	} else if (x->spec.gate) {
+		tell(x, TOLD_OK, NULL);
+	} else {
+		go(x);
+	}
+	executor_loop(x);
+}
+
+_Noreturn void executor_adopt(struct executor *x) {
+	char buf[256];
+	struct text why = { .at = buf, .cap = sizeof buf };
+	x->pid = getpid();
+	enum told told = adopt_find(x, &why);
+	if (told != TOLD_OK) {
+		tell(x, told, why.at);
+		_exit(0);
+	}
+	int r = become_executor(x);
+	if (r == 0) {
+		record_reserve(x);
+		open_cgroup(x);
+		/* A full disk or a missing directory must not keep a workload from being taken care of. */
+		(void) logs_open(x);
+		(void) fifos_open(x);
+		fifos_note_loss(x);
+		(void) fifos_watch(x);
+		r = listen_at_sock(x);
+	}
+	if (r == 0 && x->leader.pidfd >= 0)
+		r = watch(x, x->leader.pidfd, EPOLLIN, SOURCE_LEADER, 0);
+	if (r < 0) {
+		tell(x, TOLD_NO_SETUP, strerror(-r));
+		_exit(1);
+	}
+	(void) status_write(x);
+	tell(x, TOLD_OK, NULL);
+	executor_loop(x);
+}

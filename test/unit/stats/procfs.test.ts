@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import {
+  cpuPercentBetween,
+  parseCpuacctMs,
+  parseCpuStatMs,
+  parseKeyed,
+  parseMemoryLimit,
+  parseNumber,
+  workingSetBytes,
+} from '../../../src/stats/procfs.js';
+
+describe('usage texts of the kernel', () => {
+  it('are read', () => {
+    assert.equal(parseCpuStatMs('usage_usec 1234567\nuser_usec 1000000\n'), 1234.567);
+    assert.equal(parseCpuacctMs('1234567890\n'), 1234.56789);
+    assert.equal(parseMemoryLimit('67108864\n'), 67108864);
+    assert.equal(parseMemoryLimit('max\n'), undefined);
+    assert.equal(parseMemoryLimit('9223372036854771712\n'), undefined);
+    assert.equal(parseKeyed('oom 1\noom_kill 2\n', 'oom_kill'), 2);
+  });
+
+  it('that are not there or not numbers are undefined, never 0', () => {
+    for (const text of [undefined, '', '-1', '1 2', 'max', '0x10'])
+      assert.equal(parseNumber(text), undefined);
+    fc.assert(fc.property(fc.string(), (text) => (parseNumber(text) ?? 0) >= 0));
+  });
+
+  it('count memory less idle file cache, over the whole tree', () => {
+    assert.equal(workingSetBytes(100, 'inactive_file 30\n'), 70);
+    assert.equal(workingSetBytes(100, 'inactive_file 30\ntotal_inactive_file 60\n'), 40);
+    assert.equal(workingSetBytes(100, 'inactive_file 130\n'), 0);
+    assert.equal(workingSetBytes(100, undefined), 100);
+  });
+
+  it('give percent of one core between two readings', () => {
+    const at = (monoMs: number, cpuTotalMs: number) => ({ monoMs, cpuTotalMs });
+    assert.equal(cpuPercentBetween(at(0, 0), at(1000, 1500)), 150);
+    assert.equal(cpuPercentBetween(at(0, 10), at(1000, 5)), 0);
+    assert.equal(cpuPercentBetween(at(5, 0), at(5, 10)), undefined);
+  });
+});
