@@ -138,8 +138,7 @@ describe('feed', () => {
 
   it('says which rows could not be read, in the middle and at the end', async () => {
     await using api = await startApi();
-    for (let version = 0; version < 5; version++)
-      await api.store.commit([putJob({ version })]);
+    for (let version = 0; version < 5; version++) await api.store.commit([putJob({ version })]);
     const newest = api.store.index();
     const readAll = api.store.readFeed.bind(api.store);
     api.store.readFeed = (after, limit) =>
