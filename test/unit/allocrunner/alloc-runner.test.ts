@@ -7,6 +7,7 @@ import { describe, it } from 'node:test';
 import { AgentError } from '../../../src/base/errors.js';
 import type { Job, JobType, Task } from '../../../src/jobspec/types.js';
 import type { TaskRecord } from '../../../src/state/store.js';
+import type { TaskHook } from '../../../src/taskrunner/hooks/hook.js';
 import { Rig, type RigOptions } from '../../helpers/rig.js';
 import { EXIT_0, EXIT_1, signaled, type Workload } from '../../helpers/scripted-driver.js';
 import { aGroup, aJob, aPolicy, aTask } from '../../helpers/specs.js';
@@ -400,6 +401,29 @@ describe('alloc runner, in trouble', () => {
     assert.equal(scene.task().failed, false);
     assert.deepEqual(scene.told(), ['Received', 'Started']);
     assert.equal(scene.task().restarts, 0);
+  });
+
+  it('shutdown cancels every hook at work, a slow poststart among them', async () => {
+    const aborted: string[] = [];
+    const hangs =
+      (phase: string) =>
+      async ({ signal }: { signal: AbortSignal }): Promise<void> => {
+        await new Promise<void>((resolve) => {
+          signal.addEventListener('abort', () => {
+            resolve();
+          });
+        });
+        aborted.push(phase);
+      };
+    const hook: TaskHook = { name: 'hangs', poststart: hangs('poststart'), exited: hangs('exited') };
+    const scene = await Scene.up([aTask()], { hooks: [hook] });
+    scene.rig.world.exit(scene.workload(), EXIT_1);
+    await scene.rig.pass(0);
+    assert.equal(scene.task().phase, 'exited');
+    assert.deepEqual(aborted, []);
+    await scene.rig.leave();
+    await scene.rig.settle();
+    assert.deepEqual(aborted, ['poststart', 'exited']);
   });
 
   it('kill during prestart: the hook is cancelled, nothing is started, nothing has failed', async () => {
