@@ -2,7 +2,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { RealAgent} from '../test/helpers/real-agent.js';
+import type { RealAgent } from '../test/helpers/real-agent.js';
 import { type TaskView } from '../test/helpers/real-agent.js';
 import { until } from '../test/helpers/until.js';
 import { readGaps, readStarts, type Floor } from './floor.js';

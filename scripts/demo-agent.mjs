@@ -49,17 +49,14 @@ export class DemoAgent {
     this.#aborted = true;
   }
 
-  /** Runs the command line as a user would. @param {string[]} args */
-  async cli(args, { color, width }) {
+  /** Runs the command line as a user would, on this terminal. @param {string[]} args @returns its exit code */
+  async cli(args) {
     const child = spawn(process.execPath, [CLI, ...args], {
-      env: { ...this.#env(), COLUMNS: String(width), ...(color ? { FORCE_COLOR: '1' } : { NO_COLOR: '1' }) },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      env: this.#env(),
+      stdio: ['ignore', 'inherit', 'inherit'],
     });
-    let output = '';
-    for (const stream of [child.stdout, child.stderr])
-      stream.setEncoding('utf8').on('data', (text) => (output += text));
     await once(child, 'close');
-    return { code: child.exitCode, output };
+    return child.exitCode;
   }
 
   /** Waits until each of the named tasks runs. @param {string[]} names */

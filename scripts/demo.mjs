@@ -16,18 +16,22 @@ const dim = (text) => paint('2', text);
 process.chdir(ROOT);
 await prepareOrExit();
 
-const startedMs = performance.now();
-const checks = [];
-const agent = new DemoAgent();
 let interrupted = false;
+let agent;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => {
     if (interrupted) return;
     interrupted = true;
     console.log('\ninterrupted: stopping the tasks and cleaning up …');
-    agent.abort();
+    agent?.abort();
   });
 }
+// A terminal that went away must not keep us from cleaning up.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+
+const startedMs = performance.now();
+const checks = [];
+agent = new DemoAgent();
 try {
   await tellTheStory();
 } catch (error) {
@@ -135,21 +139,17 @@ async function tellTheStory() {
   );
 }
 
-/** Shows a command of the CLI with its output. @param {string[]} args @returns {Promise<number>} its exit code */
+/** Shows a command of the CLI with its output. @param {string[]} args @returns {Promise<number | null>} its exit code */
 async function show(args) {
   console.log(command(`holdfast ${args.join(' ')}`));
-  const { code, output } = await agent.cli(args, { color, width: WIDTH - 2 });
-  for (const line of output.trimEnd().split('\n')) {
-    console.log(`  ${line.length > WIDTH ? wrap(line, WIDTH - 2).join('\n  ') : line}`);
-  }
-  return code;
+  return agent.cli(args);
 }
 
 /** @param {string} url */
 async function curl(url) {
   console.log(command(`curl ${url}`));
   const answer = await (await fetch(url, { signal: AbortSignal.timeout(5000) })).text();
-  console.log(`  ${answer.trimEnd()}`);
+  console.log(answer.trimEnd());
   return answer;
 }
 
@@ -193,7 +193,7 @@ function heading(number, text) {
 }
 
 function command(text) {
-  return `${dim('$')} ${text}`;
+  return bold(`$ ${text}`);
 }
 
 function clockTime(atMs) {

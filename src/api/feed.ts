@@ -127,6 +127,9 @@ export class Feed implements Disposable {
       }
       for (const row of next.rows) {
         if (isAborted(signal)) return;
+        // A row that could not be read was moved aside: said, not passed over.
+        if (row.index > at + 1)
+          yield encode({ Index: row.index - 1, Lost: { From: at + 1, To: row.index - 1 } });
         at = row.index;
         if (filter.wants(row.topic, row.keys)) yield row.text;
       }
@@ -141,11 +144,10 @@ export class Feed implements Disposable {
     if (recent !== undefined) return { kind: 'rows', rows: recent };
     const { oldest } = this.#store.feedBounds();
     if (at + 1 < oldest) return { kind: 'lost', to: oldest - 1 };
+    const rows = this.#store.readFeed(at, BATCH_ROWS);
+    if (rows.length === 0 && newest > at) return { kind: 'lost', to: newest };
     const context = this.#view.context();
-    return {
-      kind: 'rows',
-      rows: this.#store.readFeed(at, BATCH_ROWS).map((row) => encodeRow(row, context)),
-    };
+    return { kind: 'rows', rows: rows.map((row) => encodeRow(row, context)) };
   }
 
   /** Resolves when there may be rows after `at`. */

@@ -16,6 +16,8 @@ export interface LogPiece {
 /** No frame of the daemon is near this long. */
 const LONGEST_FRAME = 4 * 1024 * 1024;
 
+const STRING_MARK = /["\\]/g;
+
 /** Cuts a stream of bytes into frames. */
 export class FrameReader {
   readonly #decoder = new TextDecoder();
@@ -31,6 +33,8 @@ export class FrameReader {
     this.#text += this.#decoder.decode(data, { stream: true });
     const pieces: LogPiece[] = [];
     for (; this.#at < this.#text.length; this.#at++) {
+      if (this.#isInString && !this.#isEscaped) this.#skipText();
+      if (this.#at === this.#text.length) break;
       if (!this.#endsAt(this.#text.charAt(this.#at))) continue;
       const piece = decodeFrame(this.#text.slice(0, this.#at + 1));
       if (piece !== undefined) pieces.push(piece);
@@ -39,6 +43,12 @@ export class FrameReader {
     }
     if (this.#text.length > LONGEST_FRAME) throw malformed();
     return pieces;
+  }
+
+  /** Within a string: goes to the next character that means something. Data is long and means nothing here. */
+  #skipText(): void {
+    STRING_MARK.lastIndex = this.#at;
+    this.#at = STRING_MARK.exec(this.#text)?.index ?? this.#text.length;
   }
 
   /** Takes one character; true when an object ends with it. */

@@ -11,6 +11,8 @@ export interface JobUpdate {
   readonly events: readonly TaskEventRow[];
   /** The job was forgotten. */
   readonly isPurged: boolean;
+  /** False while the events lag behind `allocs`: what led to this state is still to be told. */
+  readonly isCurrent: boolean;
 }
 
 /**
@@ -37,11 +39,16 @@ export async function* watchJob(
     all.forEach(put);
   };
   await readAll();
-  yield { allocs: [...allocs.values()], events: [], isPurged: false };
+  // The last change of an alloc is in the feed as well: once it was told, so was everything before it.
+  let currentAt = Math.max(after, ...[...allocs.values()].map(({ ModifyIndex }) => ModifyIndex));
+  yield { allocs: [...allocs.values()], events: [], isPurged: false, isCurrent: currentAt === after };
   for await (const news of readFeed(cli, { topics, after }, signal)) {
     const events: TaskEventRow[] = [];
     let isPurged = false;
-    if ('Lost' in news) await readAll();
+    if ('Lost' in news) {
+      await readAll();
+      currentAt = news.Index;
+    }
     if ('Events' in news) {
       for (const event of ownEvents(news.Events, jobId)) {
         if (event.Topic === 'TaskEvent') events.push(event.Payload.TaskEvent);
@@ -50,7 +57,7 @@ export async function* watchJob(
         else if (event.Type === 'JobPurged') isPurged = true;
       }
     }
-    yield { allocs: [...allocs.values()], events, isPurged };
+    yield { allocs: [...allocs.values()], events, isPurged, isCurrent: news.Index >= currentAt };
   }
 }
 

@@ -39,6 +39,7 @@ export async function watchRollout(cli: Cli, jobId: string, after: number): Prom
       next = nextOf(updates);
       await printEvents(cli, update.value, widths, seen);
       if (update.value.isPurged) throw new CliError(EXIT.failed, `job ${jobId} was purged while we watched`);
+      if (!update.value.isCurrent) continue;
       const verdict = judgeRollout(spec, update.value.allocs);
       if (verdict.kind === 'failed') return await tellFailure(cli, jobId, verdict, seen);
       if (verdict.kind === 'complete') {

@@ -43,6 +43,7 @@ export async function waitForEnd(cli: Cli, jobId: string, end: End, after: numbe
     for await (const update of watchJob(cli, jobId, after, leave.signal)) {
       left = update.allocs.filter((alloc) => isLive(alloc) && isMeant(end, alloc.ID));
       await printEvents(cli, update.events, end, widths);
+      if (!update.isCurrent) continue;
       const isOver =
         end.kind === 'purge'
           ? update.isPurged || (left.length === 0 && (await isForgotten(cli, jobId)))

@@ -31,7 +31,6 @@ export type JobResult =
   | { readonly ok: false; readonly faults: readonly Fault[] };
 
 export { renderFaults } from './render.js';
-export { jobToJson } from './to-json.js';
 
 /** Largest job file, in UTF-16 units; Nomad's servers take 1 MB of source too. */
 const LARGEST = 1024 * 1024;

@@ -111,7 +111,7 @@ function nomadVariables(input: TaskEnvInput): Record<string, string> {
     NOMAD_JOB_NAME: job.name,
     NOMAD_NAMESPACE: job.namespace,
     NOMAD_REGION: job.region,
-    NOMAD_DC: job.datacenters[0] ?? 'dc1',
+    NOMAD_DC: input.node['node.datacenter'] ?? 'dc1',
     NOMAD_CPU_LIMIT: String(resources.cpuMhz),
     NOMAD_MEMORY_LIMIT: String(resources.memoryMib),
   };

@@ -1,6 +1,7 @@
 /**
  * Owns one task: takes what happens to it from a mailbox, one at a time, asks step.ts what it means, stores that, and
  * then does what it was told, feeding the answers back as events. It decides nothing itself.
+ * Over 300 lines because the order store, act, tell is kept here and each effect is a method of a few lines.
  */
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
@@ -82,7 +83,8 @@ export class TaskRunner {
   #openRun: RunRecord | undefined;
   /** As last handed to the store, and taken by it. */
   #handedOver: TaskRecord;
-  #hookAbort = new AbortController();
+  /** Of the hook phases at work: a slow poststart may still be when the exited hooks begin. */
+  readonly #hookAborts = new Set<AbortController>();
 
   constructor(deps: TaskRunnerDeps, subject: TaskRunnerSubject) {
     this.#deps = deps;
@@ -302,7 +304,7 @@ export class TaskRunner {
         void this.#runHooks(effect.phase, effect.attempt);
         return;
       case 'abort_hooks':
-        this.#hookAbort.abort();
+        for (const hooks of this.#hookAborts) hooks.abort();
         return;
       case 'start':
         void this.#start(effect.runId);
@@ -347,7 +349,8 @@ export class TaskRunner {
   }
 
   async #runHooks(phase: HookPhase, attempt: number): Promise<void> {
-    this.#hookAbort = new AbortController();
+    const abort = new AbortController();
+    if (phase !== 'stop') this.#hookAborts.add(abort);
     const context: Omit<HookContext, 'data'> = {
       allocId: this.#subject.allocId,
       task: this.#subject.task,
@@ -356,19 +359,26 @@ export class TaskRunner {
       emit: (event) => {
         this.#post({ kind: 'say', event });
       },
-      signal: phase === 'stop' ? new AbortController().signal : this.#hookAbort.signal,
+      signal: abort.signal,
     };
+    const answer = await this.#answerOfHooks(phase, attempt, context);
+    this.#hookAborts.delete(abort);
+    this.#post(answer);
+  }
+
+  async #answerOfHooks(
+    phase: HookPhase,
+    attempt: number,
+    context: Omit<HookContext, 'data'>,
+  ): Promise<RunnerEvent> {
     if (phase === 'prestart') {
       const result = await this.#hooks.prestart(context);
-      this.#post(
-        result.kind === 'done'
-          ? { kind: 'hooks_done', phase, attempt }
-          : { ...result, kind: 'prestart_failed' },
-      );
-      return;
+      return result.kind === 'done'
+        ? { kind: 'hooks_done', phase, attempt }
+        : { ...result, kind: 'prestart_failed' };
     }
     await this.#hooks.run(phase === 'pre_kill' ? 'preKill' : phase, context);
-    this.#post({ kind: 'hooks_done', phase, attempt });
+    return { kind: 'hooks_done', phase, attempt };
   }
 
   async #start(runId: string): Promise<void> {

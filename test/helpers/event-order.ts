@@ -5,10 +5,10 @@ import type { StampedTaskEvent, TaskEventType } from '../../src/events/task-even
  * Where a task is, as far as its events tell: before the first one; without a workload; with one; after an attempt that
  * ended or failed, while it is decided what follows; ended for good.
  */
-type Place = 'unborn' | 'idle' | 'up' | 'ended' | 'over';
+export type Place = 'unborn' | 'idle' | 'up' | 'ended' | 'over';
 
 /** For each type, where it may be said, and where that leads. */
-const TABLE: Readonly<Record<TaskEventType, Partial<Readonly<Record<Place, Place>>>>> = {
+export const EVENT_ORDER: Readonly<Record<TaskEventType, Partial<Readonly<Record<Place, Place>>>>> = {
   Received: { unborn: 'idle' },
   'Task Setup': { idle: 'idle' },
   'Setup Failure': { idle: 'over' },
@@ -40,7 +40,7 @@ export function faultInHistory(history: readonly StampedTaskEvent[]): string | u
   for (const [position, { seq, event }] of history.entries()) {
     const soFar = history.slice(0, position + 1).map((earlier) => earlier.event.type);
     if (seq !== position + 1) return `event ${position + 1} has the number ${seq}: ${soFar.join(', ')}`;
-    const next: Place | undefined = TABLE[event.type][place];
+    const next: Place | undefined = EVENT_ORDER[event.type][place];
     if (next === undefined) return `${event.type} while ${place}: ${soFar.join(', ')}`;
     const unseen = event.type === 'Terminated' && event.result.kind === 'unknown';
     if (event.type === 'Terminated' && place === 'idle' && !unseen)

@@ -136,6 +136,26 @@ describe('feed', () => {
     assert.ok('Events' in (whole.said()[0] ?? {}), 'nothing is lost that is held');
   });
 
+  it('says which rows could not be read, in the middle and at the end', async () => {
+    await using api = await startApi();
+    for (let version = 0; version < 5; version++) await api.store.commit([putJob({ version })]);
+    const newest = api.store.index();
+    const readAll = api.store.readFeed.bind(api.store);
+    api.store.readFeed = (after, limit) =>
+      readAll(after, limit).filter(({ index }) => index !== 2 && index !== newest);
+    const reader = api.feed('?index=0');
+    await until('the end was named', () => reader.said().at(-1)?.['Index'] === newest);
+    const lost = reader.said().flatMap((message) => ('Lost' in message ? [message['Lost']] : []));
+    assert.deepEqual(lost, [
+      { From: 2, To: 2 },
+      { From: newest, To: newest },
+    ]);
+    assert.deepEqual(
+      reader.said().map((message) => message['Index']),
+      [1, 2, 3, 4, newest],
+    );
+  });
+
   it('tells a slow reader what it lost, and slows nobody', async () => {
     const limits = { recentRows: 8, rowsBehind: 50 };
     await using api = await startApi({ feedLimits: limits });

@@ -1,17 +1,16 @@
-/** How often models are run, and how a failure is told. */
+/** How often models are run, and how a run and its failure are told. */
+import type { TestContext } from 'node:test';
 import fc from 'fast-check';
 
 /** Enough to find what is easy to find, quickly; HOLDFAST_MODEL_RUNS asks for more. */
 export const MODEL_RUNS = Number(process.env['HOLDFAST_MODEL_RUNS'] ?? 300);
 
-/** Checks a property over command sequences; with HOLDFAST_MODEL_SEED (and _PATH) it repeats one that failed. */
-export async function checkModel<T>(property: fc.IAsyncProperty<T>): Promise<void> {
-  const seed = process.env['HOLDFAST_MODEL_SEED'];
-  const path = process.env['HOLDFAST_MODEL_PATH'];
-  await fc.assert(property, {
-    numRuns: MODEL_RUNS,
-    includeErrorInReport: true,
-    ...(seed === undefined ? {} : { seed: Number(seed) }),
-    ...(path === undefined ? {} : { path }),
-  });
+/** Commands that were carried out by all models of this process. */
+export const tally = { commands: 0 };
+
+/** Checks a property over command sequences; HOLDFAST_MODEL_SEED repeats one that failed. */
+export async function checkModel<T>(test: TestContext, property: fc.IAsyncProperty<T>): Promise<void> {
+  const seed = Number(process.env['HOLDFAST_MODEL_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+  await fc.assert(property, { numRuns: MODEL_RUNS, seed, includeErrorInReport: true });
+  test.diagnostic(`seed ${seed}: ${MODEL_RUNS} histories, ${tally.commands} commands`);
 }

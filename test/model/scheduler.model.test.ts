@@ -63,8 +63,8 @@ function assertPlacesFilled(model: Model, rig: Rig): void {
 }
 
 describe('scheduler model', () => {
-  it(`holds over ${MODEL_RUNS} histories`, async () => {
+  it(`holds over ${MODEL_RUNS} histories`, async (test) => {
     const all = [...hostCommands, ...jobCommands(JOBS), ...jobCommands(JOBS), ...jobCommands(JOBS)];
-    await checkModel(fc.asyncProperty(fc.commands(all, { maxCommands: 60, size: 'max' }), live));
+    await checkModel(test, fc.asyncProperty(fc.commands(all, { maxCommands: 60, size: 'max' }), live));
   });
 });

@@ -61,8 +61,8 @@ async function live(setting: Setting, commands: Iterable<fc.AsyncCommand<Model, 
 }
 
 describe('task runner model', () => {
-  it(`holds over ${MODEL_RUNS} histories`, async () => {
+  it(`holds over ${MODEL_RUNS} histories`, async (test) => {
     const commands = fc.commands(hostCommands, { maxCommands: 60, size: 'max' });
-    await checkModel(fc.asyncProperty(arbSetting, commands, live));
+    await checkModel(test, fc.asyncProperty(arbSetting, commands, live));
   });
 });

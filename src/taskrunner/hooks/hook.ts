@@ -3,8 +3,9 @@
  *
  * prestart runs in order before each attempt; the first failure ends the attempt and counts as a start error.
  * poststart, preKill and exited run in order; a failure is an event and nothing else. stop runs once, in reverse
- * order, when the alloc ends, also for a task that never started: it must be idempotent. All are awaited; only
- * prestart is cancelled (by kill and by the agent's leaving), and a cancelled hook has not failed.
+ * order, when the alloc ends, also for a task that never started: it must be idempotent. All but poststart are awaited:
+ * a workload that ends does not wait for it. Kill cancels prestart, the agent's leaving all but stop; a cancelled
+ * prestart hook has not failed.
  */
 import type { TaskDirs } from '../../drivers/driver.js';
 import type { TaskEvent } from '../../events/task-event.js';

@@ -23,7 +23,7 @@ export interface HookDeps {
   readonly save: (record: HookRecord) => Promise<void>;
 }
 
-/** The hooks of one task runner. One phase at a time. */
+/** The hooks of one task runner. A slow poststart may still be at work when a later phase begins; no other may. */
 export class TaskHooks {
   readonly #deps: HookDeps;
   readonly #records: Map<string, HookRecord>;

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { jobToJson, parseJobFile, parseJobJson, renderFaults } from '../../../src/jobspec/parse.js';
+import { jobSpecToWire } from '../../../src/api/wire.js';
+import { parseJobFile, parseJobJson, renderFaults } from '../../../src/jobspec/parse.js';
 
 const FIXTURES = 'test/fixtures/jobspec';
 const WRITE = process.env['HOLDFAST_WRITE_GOLDEN'] === '1';
@@ -35,7 +36,7 @@ describe('valid job files', () => {
       const stem = name.replace(/\.(hcl|nomad|nomad\.hcl|json|ya?ml)$/, '');
       const model = JSON.stringify(result.job, (_, value: unknown) => value ?? null, 1);
       compareGolden(join(FIXTURES, 'valid', `${stem}.model`), `${model}\n`);
-      const again = parseJobJson(jobToJson(result.job));
+      const again = parseJobJson(jobSpecToWire(result.job));
       assert.deepEqual(again.ok ? again.job : again.faults, result.job);
     });
   }

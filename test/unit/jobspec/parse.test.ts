@@ -2,13 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import {
-  parseJobFile,
-  jobToJson,
-  parseJobJson,
-  renderFaults,
-  type JobResult,
-} from '../../../src/jobspec/parse.js';
+import { parseJobFile, parseJobJson, renderFaults, type JobResult } from '../../../src/jobspec/parse.js';
+import { jobSpecToWire } from '../../../src/api/wire.js';
 import type { Job, Task } from '../../../src/jobspec/types.js';
 
 const VALID = 'test/fixtures/jobspec/valid';
@@ -232,13 +227,13 @@ const job: fc.Arbitrary<Job> = fc.record({
   ),
 });
 
-describe('jobToJson', () => {
+describe('jobSpecToWire', () => {
   it('is read back to the same job, also after a journey as text', () => {
     fc.assert(
       fc.property(job, (written) => {
         // What zod and JSON make of text with lone NULs is refused by the validator: not a job.
         fc.pre(!JSON.stringify(written).includes('\\u0000'));
-        const json: unknown = JSON.parse(JSON.stringify({ Job: jobToJson(written) }));
+        const json: unknown = JSON.parse(JSON.stringify({ Job: jobSpecToWire(written) }));
         const result = parseJobJson(json);
         assert.ok(result.ok, result.ok ? '' : renderFaults(result.faults, undefined));
         // fast-check's records have no prototype; a clone is a plain object.
