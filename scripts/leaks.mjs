@@ -22,7 +22,8 @@ export async function findLeaks(marker, scratch) {
 }
 
 /**
- * Living processes of the run, without this one. Known by their environment; executors, who have none, by their files.
+ * Living processes of the run, without this one. Known by their environment; executors, who have none, by their files,
+ * which only root can see. They live no longer than their workload, whose environment its owner can see.
  * @param {string} marker @returns {{pid: number, command: string}[]}
  */
 export function processesOf(marker) {
