@@ -7,7 +7,7 @@ import type { Moment, RestartWindow } from '../../../src/state/store.js';
 import {
   decideRestart,
   elapsedMs,
-  restartsOnSuccess,
+  afterSuccess,
   type AttemptEnd,
   type RestartDecision,
 } from '../../../src/taskrunner/restart-policy.js';
@@ -82,7 +82,7 @@ describe('restart policy', () => {
   it('Lifecycle: a service or system task that exits 0 is restarted, and all are when they fail', () => {
     for (const type of ['service', 'system', 'batch', 'sysbatch'] as const) {
       const onSuccess: string | undefined = kinds(history(aPolicy(), type, everySecond(succeeded, 1)))[0];
-      assert.equal(onSuccess, restartsOnSuccess(type) ? 'restart' : 'complete');
+      assert.equal(onSuccess, afterSuccess(type) ? 'restart' : 'complete');
       assert.deepEqual(kinds(history(aPolicy(), type, everySecond(failed, 1))), ['restart']);
     }
   });
