@@ -218,6 +218,27 @@ describe('scheduler', () => {
       assert.equal(rig.world.live().length, 1);
     });
 
+    it('after a job was stored, what it asks for is carried out later, and nothing claims that it was', async () => {
+      const rig = await hostWith(withCount(1));
+      const [alloc] = allocsOf(rig);
+      assert.ok(alloc);
+      const { onWritten } = rig.disk;
+      rig.disk.onWritten = () => {
+        rig.disk.refusing = true;
+      };
+      await assert.rejects(rig.agent.scheduler.register(withCount(2)), codeIs('store_unavailable'));
+      assert.equal(rig.agent.allocs.get(alloc.id)?.alloc.jobVersion, 0);
+      rig.disk.onWritten = onWritten;
+      rig.disk.refusing = false;
+      await rig.pass(60_000);
+      assert.deepEqual(
+        allocsOf(rig).map(({ jobVersion }) => jobVersion),
+        [1, 1],
+      );
+      assert.equal(rig.world.live().length, 2);
+      assert.equal(rig.world.spawned, 2);
+    });
+
     it('at the start of the agent: every job is looked at again later', async () => {
       const rig = await hostWith(withCount(1));
       const other = { ...withCount(1), id: 'other', name: 'other' };
