@@ -1,7 +1,7 @@
 // Owns the search for what a test run, the demo or the bench left on this host. Each of them puts all it makes below a
 // directory with a name of its own and hands that name to its processes, so that copies running side by side are told
 // apart: a process, cgroup or mount is ours when the name is in its environment, path or root.
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Executors end a moment after the record of their workload is durable: the only wait here, and a bounded one. */
@@ -60,6 +60,17 @@ export function cgroupsOf(marker) {
       .filter((entry) => entry.isDirectory() && entry.name.includes(marker))
       .map((entry) => join(root, entry.name)),
   );
+}
+
+/**
+ * Groups that a test named after its own process (`holdfast-test-…<pid>-…`), and that outlived it. A run that looks for
+ * them before and after knows which ones are new.
+ */
+export function orphanedTestCgroups() {
+  return cgroupsOf('holdfast-test-').filter((path) => {
+    const pid = /holdfast-test-(?:[a-z]+-)?(\d+)-/.exec(path)?.[1];
+    return pid !== undefined && !existsSync(`/proc/${pid}`);
+  });
 }
 
 function cgroups(marker) {

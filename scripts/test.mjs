@@ -6,7 +6,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { findLeaks } from './leaks.mjs';
+import { findLeaks, orphanedTestCgroups } from './leaks.mjs';
 import { filesBelow, prepareOrExit, ROOT } from './prepare.mjs';
 
 const words = process.argv.slice(2);
@@ -76,9 +76,15 @@ async function runTests(files) {
     ...files,
   ];
   const env = { ...process.env, TMPDIR: scratch, HOLDFAST_TEST_RUN: marker };
+  const orphansBefore = new Set(orphanedTestCgroups());
   const code = await runToEnd(process.execPath, args, env, openSync(join(home, 'runner.log'), 'w'));
   const log = readFileSync(paths.log, 'utf8');
-  const faults = [...judgeSkips(paths.events), ...(await findLeaks(marker, scratch))];
+  const orphans = orphanedTestCgroups().filter((path) => !orphansBefore.has(path));
+  const faults = [
+    ...judgeSkips(paths.events),
+    ...(await findLeaks(marker, scratch)),
+    ...orphans.map((path) => `left behind: cgroup ${path}`),
+  ];
   if (code !== 0) {
     faults.unshift(`tests failed (${code})`);
     const list = log.lastIndexOf('✖ failing tests:');

@@ -223,7 +223,7 @@ function makeRoots(
     }
     const dir = join(mount, root);
     try {
-      mkdirSync(join(dir, EXECUTORS), { recursive: true });
+      for (const level of levelsBelow(mount, join(root, EXECUTORS))) makeDirectory(level);
       roots.push(dir);
       return dir;
     } catch (error) {
@@ -252,8 +252,7 @@ function enableControllers(
   v1: ReadonlyMap<string, string>,
   missing: string[],
 ): void {
-  const levels = [mount];
-  for (const part of root.split('/').filter(Boolean)) levels.push(join(levels.at(-1) ?? mount, part));
+  const levels = [mount, ...levelsBelow(mount, root)];
   for (const controller of V2_CONTROLLERS) {
     if (v1.has(controller)) continue;
     for (const dir of levels) {
@@ -265,6 +264,21 @@ function enableControllers(
         break;
       }
     }
+  }
+}
+
+/** Every directory on the way from the mount (left out) down to `path` below it. */
+function levelsBelow(mount: string, path: string): string[] {
+  const parts = path.split('/').filter(Boolean);
+  return parts.map((_, at) => join(mount, ...parts.slice(0, at + 1)));
+}
+
+/** Not `recursive`: Node tries for ever where a kernel file system refuses a directory with ENOENT. */
+function makeDirectory(dir: string): void {
+  try {
+    mkdirSync(dir);
+  } catch (error) {
+    if (errnoOf(error) !== 'EEXIST') throw error;
   }
 }
 

@@ -32,6 +32,7 @@ export class DriverWorld {
   readonly deps: RawExecDeps;
   readonly cgroupRoot: string;
   readonly #handles: DriverHandle[] = [];
+  readonly #runIds = new Set<string>();
 
   static async open(
     options: { readonly cgroups?: boolean; readonly subDir?: string } = {},
@@ -74,6 +75,8 @@ export class DriverWorld {
   /** A task with its directories. */
   async task(changes: Partial<TaskConfig> = {}): Promise<TaskConfig> {
     const allocId = newUuid();
+    const runId = newRunId();
+    this.#runIds.add(runId);
     const allocDir = join(this.dir, 'alloc', allocId, 'alloc');
     const taskDir = join(this.dir, 'alloc', allocId, 'web');
     const dirs = {
@@ -85,7 +88,7 @@ export class DriverWorld {
     };
     for (const dir of [dirs.localDir, dirs.secretsDir, dirs.logDir]) await mkdir(dir, { recursive: true });
     return {
-      runId: newRunId(),
+      runId,
       allocId,
       jobId: 'job',
       group: 'group',
@@ -146,11 +149,15 @@ export class DriverWorld {
     });
   }
 
-  /** Processes that have this world's directory in their command line: executors, and what was told of it. */
+  /** Executors and workloads of the runs of this world, told by the run ids they carry. */
   processes(): number[] {
     return listProcesses()
       .map(({ pid }) => pid)
-      .filter((pid) => pid !== process.pid && mentions(pid, this.dir));
+      .filter((pid) => {
+        if (pid === process.pid) return false;
+        const text = readProc(pid, 'cmdline') + readProc(pid, 'environ');
+        return text.includes(this.dir) || [...this.#runIds].some((runId) => text.includes(runId));
+      });
   }
 
   /** Kills what is left, removes everything, then complains about what was left. */
@@ -194,13 +201,10 @@ export function kill(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-function mentions(pid: number, text: string): boolean {
+function readProc(pid: number, file: 'cmdline' | 'environ'): string {
   try {
-    return (
-      readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(text) ||
-      readFileSync(`/proc/${pid}/environ`, 'latin1').includes(text)
-    );
+    return readFileSync(`/proc/${pid}/${file}`, 'latin1');
   } catch {
-    return false;
+    return '';
   }
 }

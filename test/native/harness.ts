@@ -224,14 +224,19 @@ export function processesOf(runId: string): number[] {
     });
 }
 
-/** SIGKILLs the executor of `dir` and all processes of the run. */
+/** SIGKILLs the executor of `dir`, the process it has on record, and all others of the run. */
 async function endProcesses(runId: string, dir: string): Promise<void> {
   await until('nothing of the run is left', () => {
-    const status = existsSync(join(dir, 'status')) ? readFileSync(join(dir, 'status'), 'utf8') : '';
-    const { executor_pid, executor_start } = parseLines(status);
-    const ref = { pid: Number(executor_pid), startTicks: Number(executor_start) };
+    const path = join(dir, 'status');
+    const status = parseLines(existsSync(path) ? readFileSync(path, 'utf8') : '');
     const pids = processesOf(runId);
-    if (executor_pid !== undefined && isAlive(ref)) pids.push(ref.pid);
+    for (const [pid, start] of [
+      [status['executor_pid'], status['executor_start']],
+      [status['pid'], status['pid_start']],
+    ]) {
+      if (pid !== undefined && isAlive({ pid: Number(pid), startTicks: Number(start) }))
+        pids.push(Number(pid));
+    }
     for (const pid of pids) tryKill(pid);
     return pids.length === 0;
   });
