@@ -6,7 +6,7 @@ import { AgentError, describeError } from '../base/errors.js';
 import type { Clock } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
 import type { Driver, TaskDirs } from '../drivers/driver.js';
-import type { TaskEvent } from '../events/task-event.js';
+import { roleOf } from '../jobspec/lifecycle.js';
 import type { Job, TaskGroup } from '../jobspec/types.js';
 import type { AllocRecord, Change, StateStore, TaskRecord, WhenRefused } from '../state/store.js';
 import type { TaskUsage } from '../stats/usage.js';
@@ -14,6 +14,8 @@ import type { TaskHook } from '../taskrunner/hooks/hook.js';
 import { newTaskRecord } from '../taskrunner/machine.js';
 import { TaskRunner, type TaskRunnerDeps } from '../taskrunner/task-runner.js';
 import { allDead, reduceClientStatus } from './client-status.js';
+import { decideEnding, nextToEnd, type Ending } from './ending.js';
+import { openRoles, type GatedTask } from './lifecycle-gate.js';
 
 export interface AllocRunnerDeps {
   readonly clock: Clock;
@@ -36,12 +38,14 @@ export class AllocRunner {
   readonly #runners: ReadonlyMap<string, TaskRunner>;
   readonly #records = new Map<string, TaskRecord>();
   #alloc: AllocRecord;
+  #group: TaskGroup;
   #finished = false;
 
   /** Restores the tasks from the store; what is not there is new. Nothing starts before `run`. */
   constructor(deps: AllocRunnerDeps, alloc: AllocRecord, job: Job, group: TaskGroup) {
     this.#deps = deps;
     this.#alloc = alloc;
+    this.#group = group;
     this.#logger = deps.logger.child({ alloc_id: alloc.id });
     for (const task of group.tasks) {
       const record = deps.store.getTask(alloc.id, task.name) ?? newTaskRecord(alloc.id, task.name);
@@ -70,10 +74,7 @@ export class AllocRunner {
 
   /** Starts or resumes the tasks. Call once. */
   run(): void {
-    if (this.#alloc.desiredStatus === 'stop') this.stop();
-    // Before the gate: what a sibling's failure already ended must not be set up again.
     this.#react();
-    for (const runner of this.#runners.values()) runner.openGate();
   }
 
   /** Resolves when every task is complete, or was let go by `shutdown`. */
@@ -96,12 +97,14 @@ export class AllocRunner {
 
   /** Acts on the stored wish: the job has a newer version that needs no new run. */
   update(job: Job, group: TaskGroup): void {
+    this.#group = group;
     for (const task of group.tasks) this.#runners.get(task.name)?.update(job, group, task);
+    this.#react();
   }
 
   /** Acts on the stored wish: the alloc shall stop. */
   stop(): void {
-    this.#killAll(this.#alloc.desiredDescription);
+    this.#react();
   }
 
   /** @throws AgentError not_running, not_found */
@@ -142,17 +145,6 @@ export class AllocRunner {
     const results = await Promise.allSettled([...this.#runners.values()].map(act));
     const failures = results.filter((result) => result.status === 'rejected');
     if (failures.length === results.length && failures[0] !== undefined) throw failures[0].reason;
-  }
-
-  #killAll(reason: string, because?: (task: string) => TaskEvent | undefined): void {
-    for (const [name, runner] of this.#runners) {
-      const event = because?.(name);
-      runner.kill({
-        reason,
-        skipDelay: this.#alloc.noShutdownDelay,
-        ...(event === undefined ? {} : { because: event }),
-      });
-    }
   }
 
   #taskDeps(task: string, driver: string): TaskRunnerDeps {
@@ -202,21 +194,38 @@ export class AllocRunner {
     return this.#deps.store.commit([...changes, { kind: 'put_alloc', alloc: this.#alloc }], { whenRefused });
   }
 
-  /** What the tasks' states ask of the alloc: a failed task ends its siblings; when all are dead the alloc ends. */
+  /**
+   * What the alloc's wish and its tasks' states ask of the tasks: to start, to end, to clean up. All of it may be asked
+   * again and again: a task does it once.
+   */
   #react(): void {
-    const records = [...this.#records.values()];
-    const failed = records.find((record) => record.state === 'dead' && record.failed);
-    if (failed !== undefined && !allDead(records)) {
-      this.#killAll(`task ${JSON.stringify(failed.task)} of the group failed`, () => ({
-        type: 'Sibling Task Failed',
-        sibling: failed.task,
-      }));
+    const tasks = this.#tasks();
+    const ending = decideEnding(this.#alloc, tasks);
+    // Before the gates: what already has to end must not be set up first.
+    if (ending !== undefined) {
+      for (const { task } of nextToEnd(tasks)) this.#kill(task.name, ending);
     }
-    if (allDead(records) && !this.#finished) {
-      this.#finished = true;
-      this.#logger.debug({ status: this.#alloc.clientStatus }, 'all tasks of the alloc are dead');
-      for (const runner of this.#runners.values()) runner.finish();
-    }
+    const open = openRoles(tasks);
+    for (const { task } of tasks) if (open.has(roleOf(task))) this.#runners.get(task.name)?.openGate();
+    if (this.#finished || !allDead(tasks.map(({ record }) => record))) return;
+    this.#finished = true;
+    this.#logger.debug({ status: this.#alloc.clientStatus }, 'all tasks of the alloc are dead');
+    for (const runner of this.#runners.values()) runner.finish();
+  }
+
+  #kill(task: string, { reason, because }: Ending): void {
+    this.#runners.get(task)?.kill({
+      reason,
+      skipDelay: this.#alloc.noShutdownDelay,
+      ...(because === undefined ? {} : { because }),
+    });
+  }
+
+  #tasks(): readonly GatedTask[] {
+    return this.#group.tasks.flatMap((task) => {
+      const record = this.#records.get(task.name);
+      return record === undefined ? [] : [{ task, record }];
+    });
   }
 }
 

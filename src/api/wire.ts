@@ -122,6 +122,8 @@ export interface TaskJson {
   };
   /** Ours: `kill` or `keep`. */
   readonly Leftovers: string;
+  readonly Leader: boolean;
+  readonly Lifecycle: { readonly Hook: string; readonly Sidecar: boolean } | null;
 }
 
 export interface ResourcesJson {
@@ -683,6 +685,9 @@ function taskSpecToWire(task: Task): TaskJson {
       Disabled: task.logs.disabled,
     },
     Leftovers: task.leftovers,
+    Leader: task.leader,
+    Lifecycle:
+      task.lifecycle === undefined ? null : { Hook: task.lifecycle.hook, Sidecar: task.lifecycle.sidecar },
   };
 }
 

@@ -28,6 +28,8 @@ export type TaskEvent =
       readonly retryInMs: number | undefined;
     }
   | { readonly type: 'Sibling Task Failed'; readonly sibling: string }
+  | { readonly type: 'Leader Task Dead'; readonly leader: string }
+  | { readonly type: 'Main Tasks Dead' }
   | { readonly type: 'Supervision Lost'; readonly message: string }
   | { readonly type: 'Failed Restoring Task'; readonly error: string };
 
@@ -105,6 +107,10 @@ export function describeEvent(event: TaskEvent): string {
           ? 'the reaper goes on in the background'
           : `next try in ${seconds(event.retryInMs)}`)
       );
+    case 'Leader Task Dead':
+      return `Leader task ${JSON.stringify(event.leader)} of the group is dead`;
+    case 'Main Tasks Dead':
+      return 'Main tasks of the group are dead';
     case 'Sibling Task Failed':
       return `Task's sibling ${JSON.stringify(event.sibling)} failed`;
   }
@@ -161,6 +167,10 @@ export function eventDetails(event: TaskEvent): Readonly<Record<string, string>>
       return event.error === undefined ? {} : { kill_error: event.error };
     case 'Kill Failed':
       return { kill_error: event.error, attempt: String(event.attempt) };
+    case 'Leader Task Dead':
+      return { leader: event.leader };
+    case 'Main Tasks Dead':
+      return {};
     case 'Sibling Task Failed':
       return { failed_sibling: event.sibling };
   }

@@ -27,6 +27,8 @@ export const DEFAULTS = {
   logsDisabled: { value: false, source: NOMAD },
   /** Nomad kills what outlives a task, wherever it has a cgroup to find it. */
   leftovers: { value: 'kill', source: NOMAD },
+  leader: { value: false, source: NOMAD },
+  sidecar: { value: false, source: NOMAD },
 } as const satisfies Record<string, Default<unknown>>;
 
 /** Keys of `restart` that Nomad has not; chosen so that nothing changes for a file of Nomad's. */

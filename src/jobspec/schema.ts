@@ -15,7 +15,7 @@ import {
 } from './blocks.js';
 import { BOUNDS, DEFAULTS, RESTART_DEFAULTS } from './defaults.js';
 import type { Dialect } from './session.js';
-import { JOB_TYPES } from './types.js';
+import { JOB_TYPES, LIFECYCLE_HOOKS } from './types.js';
 import type { MapNode } from './tree.js';
 import { formatDuration } from './units.js';
 import {
@@ -200,6 +200,25 @@ export const LOGS = {
   notYet: { enabled: 'Enabled' },
 } as const satisfies BlockSpec<Keys>;
 
+export const LIFECYCLE = {
+  name: 'lifecycle',
+  keys: {
+    hook: one(oneOf(LIFECYCLE_HOOKS), {
+      json: 'Hook',
+      type: '`prestart`, `poststart` or `poststop`',
+      required: true,
+      doc: 'Before the main tasks start, after they have started, or after all others have ended.',
+    }),
+    sidecar: one(bool, {
+      json: 'Sidecar',
+      type: 'bool',
+      default: String(DEFAULTS.sidecar.value),
+      doc: 'Run beside the main tasks until they end, instead of once to its end. Not with `poststop`.',
+    }),
+  },
+  notYet: {},
+} as const satisfies BlockSpec<Keys>;
+
 export const TASK = {
   name: 'task',
   keys: {
@@ -248,6 +267,16 @@ export const TASK = {
       doc: 'Wait between the decision to stop and the kill signal.',
     }),
     logs: block(LOGS, { json: 'LogConfig', doc: "Rotation of the task's output." }),
+    leader: one(bool, {
+      json: 'Leader',
+      type: 'bool',
+      default: String(DEFAULTS.leader.value),
+      doc: 'When this task ends, the others of its group end too. At most one task of a group.',
+    }),
+    lifecycle: block(LIFECYCLE, {
+      json: 'Lifecycle',
+      doc: 'When the task runs; without it, it is a main task.',
+    }),
     leftovers: one(oneOf(['kill', 'keep']), {
       json: 'Leftovers',
       type: '`kill` or `keep`',
@@ -266,8 +295,6 @@ export const TASK = {
     dispatch_payload: 'DispatchPayload',
     identity: 'Identities',
     kind: 'Kind',
-    leader: 'Leader',
-    lifecycle: 'Lifecycle',
     scaling: 'ScalingPolicies',
     schedule: 'Schedule',
     secret: 'Secrets',

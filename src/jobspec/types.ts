@@ -49,7 +49,21 @@ export interface Task {
   readonly logs: LogConfig;
   /** What happens to processes that outlive their task's leader. */
   readonly leftovers: 'kill' | 'keep';
+  /** When this task ends, the others of its group end too. */
+  readonly leader: boolean;
+  /** Undefined = a main task. */
+  readonly lifecycle: TaskLifecycle | undefined;
 }
+
+/** When, in the life of its alloc, a task that is not a main task runs. */
+export interface TaskLifecycle {
+  /** Before the main tasks start, after they have started, or after everything else has ended. */
+  readonly hook: (typeof LIFECYCLE_HOOKS)[number];
+  /** Runs beside the main tasks until they end; false = runs once, to its end. */
+  readonly sidecar: boolean;
+}
+
+export const LIFECYCLE_HOOKS = ['prestart', 'poststart', 'poststop'] as const;
 
 export interface Resources {
   /** MHz, as Nomad counts: a relative share when CPU is short. */

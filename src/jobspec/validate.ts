@@ -12,7 +12,7 @@ import { describeTree, down, nameOf, type Session, type Spot } from './session.j
 import { toPlain, type MapNode } from './tree.js';
 import { formatDuration } from './units.js';
 import { quote } from './words.js';
-import type { Job, JobType, Resources, Task, TaskGroup } from './types.js';
+import type { Job, JobType, Resources, Task, TaskGroup, TaskLifecycle } from './types.js';
 
 type JobRead = Labelled<typeof JOB.keys>;
 type GroupRead = Labelled<typeof GROUP.keys>;
@@ -93,6 +93,7 @@ function buildGroup(group: GroupRead, type: JobType, session: Session): TaskGrou
   checkName('group', group, session);
   if (keys.task.length === 0) tellNone('task', group, session);
   tellTwice('task', keys.task, session);
+  checkLeaders(keys.task, session);
   if (type === 'system' && keys.count !== undefined && keys.count.value > 1) {
     session.fault(keys.count.spot, 'a `system` job runs once on this host: `count` can be 0 or 1');
   }
@@ -134,6 +135,8 @@ function buildTask(
       disabled: valueOf(keys.logs?.value.keys.disabled) ?? DEFAULTS.logsDisabled.value,
     },
     leftovers: valueOf(keys.leftovers) ?? DEFAULTS.leftovers.value,
+    leader: valueOf(keys.leader) ?? DEFAULTS.leader.value,
+    lifecycle: buildLifecycle(keys.lifecycle, session),
   };
 }
 
@@ -166,6 +169,26 @@ function buildResources(read: BlockRead<typeof RESOURCES.keys> | undefined, sess
 }
 
 /** Tells of a missing group or task, unless something was there that could not be read. */
+function buildLifecycle(
+  block: TaskRead['read']['keys']['lifecycle'],
+  session: Session,
+): TaskLifecycle | undefined {
+  const hook = valueOf(block?.value.keys.hook);
+  if (block === undefined || hook === undefined) return undefined;
+  const { sidecar } = block.value.keys;
+  if (hook === 'poststop' && sidecar?.value === true) {
+    session.fault(sidecar.spot, 'a `poststop` task cannot be a sidecar: there is nothing left to run beside');
+  }
+  return { hook, sidecar: valueOf(sidecar) ?? DEFAULTS.sidecar.value };
+}
+
+function checkLeaders(tasks: readonly TaskRead[], session: Session): void {
+  const leaders = tasks.flatMap(({ read }) => (read.keys.leader?.value === true ? [read.keys.leader] : []));
+  for (const leader of leaders.slice(1)) {
+    session.fault(leader.spot, 'only one task of a group can be its leader');
+  }
+}
+
 function tellNone(what: 'group' | 'task', { label, labelSpot, path }: LabelledBody, session: Session): void {
   const keys = what === 'group' ? ['group', 'task', 'TaskGroups'] : ['task', 'Tasks'];
   const tried = session.faults.some((fault) => keys.some((key) => fault.path.startsWith(down(path, key))));

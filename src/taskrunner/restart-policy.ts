@@ -3,6 +3,7 @@
  * as arguments. What somebody asked for (kill, restart) is not decided here.
  */
 import { isSuccess, type ExitResult } from '../events/exit-result.js';
+import { isSidecar, type TaskRole } from '../jobspec/lifecycle.js';
 import type { JobType, RestartPolicy } from '../jobspec/types.js';
 import type { Moment, RestartWindow } from '../state/store.js';
 
@@ -25,9 +26,13 @@ export type RestartDecision =
 /** A growing delay must stay a number of milliseconds: one year. */
 const LONGEST_DELAY_MS = 365 * 24 * 3_600_000;
 
-/** Service and system tasks shall run for ever: an exit with 0 is as good a reason to restart as any. */
-export function restartsOnSuccess(type: JobType): boolean {
-  return type === 'service' || type === 'system';
+/**
+ * Whether an exit with 0 is as good a reason to restart as any. Sidecars and the main tasks of services shall run on;
+ * what runs once, before, after or at the end, is finished when it has succeeded.
+ */
+export function afterSuccess(type: JobType, role: TaskRole): 'restart' | 'complete' {
+  const runsOn = role === 'main' ? type === 'service' || type === 'system' : isSidecar(role);
+  return runsOn ? 'restart' : 'complete';
 }
 
 /**
@@ -45,13 +50,13 @@ export function elapsedMs(since: Moment, now: Moment): number {
  */
 export function decideRestart(
   policy: RestartPolicy,
-  jobType: JobType,
+  onSuccess: 'restart' | 'complete',
   window: RestartWindow | undefined,
   end: AttemptEnd,
   now: { readonly at: Moment; readonly roll: number },
 ): RestartDecision {
   const succeeded = end.kind === 'exit' && isSuccess(end.result);
-  const finished = succeeded && !restartsOnSuccess(jobType);
+  const finished = succeeded && onSuccess === 'complete';
   if (policy.attempts === 0) {
     if (finished) return { kind: 'complete', window };
     return { kind: 'give_up', reason: 'Policy allows no restarts', window };

@@ -3,6 +3,7 @@
  * nothing. Whatever can happen in a mode is handled in that mode; what cannot, or comes too late, is ignored.
  * Over 300 lines because it is the one place where a reader sees the whole life of a task.
  */
+import { roleOf } from '../jobspec/lifecycle.js';
 import type { ExitReport } from '../events/exit-result.js';
 import type { TaskEvent } from '../events/task-event.js';
 import type { Moment, RunHandle } from '../state/store.js';
@@ -15,7 +16,7 @@ import {
   type RunnerState,
   type StepContext,
 } from './machine.js';
-import { decideRestart, type AttemptEnd } from './restart-policy.js';
+import { afterSuccess, decideRestart, type AttemptEnd } from './restart-policy.js';
 
 /** How soon a refused intent is tried again. */
 const STORE_RETRY_MS = 1_000;
@@ -374,7 +375,8 @@ function decide(draft: Draft, end: AttemptEnd): void {
     return;
   }
   const now = { at: draft.now, roll: context.roll };
-  const decision = decideRestart(state.task.restart, state.jobType, record.restartWindow, end, now);
+  const onSuccess = afterSuccess(state.jobType, roleOf(state.task));
+  const decision = decideRestart(state.task.restart, onSuccess, record.restartWindow, end, now);
   draft.set({ restartWindow: decision.window });
   switch (decision.kind) {
     case 'restart':

@@ -29,6 +29,8 @@ export const EVENT_ORDER: Readonly<Record<TaskEventType, Partial<Readonly<Record
   Killed: { idle: 'over', ended: 'over' },
   'Kill Failed': { up: 'up' },
   'Sibling Task Failed': { idle: 'idle', up: 'up', ended: 'ended' },
+  'Leader Task Dead': { idle: 'idle', up: 'up', ended: 'ended' },
+  'Main Tasks Dead': { idle: 'idle', up: 'up', ended: 'ended' },
   'Supervision Lost': { idle: 'idle', up: 'up' },
   'Failed Restoring Task': { idle: 'idle', up: 'up' },
 };

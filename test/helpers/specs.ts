@@ -37,6 +37,8 @@ export function aTask(over: Partial<Task> = {}): Task {
     shutdownDelayMs: 0,
     logs: { maxFiles: 10, maxFileSizeMib: 10, disabled: false },
     leftovers: 'kill',
+    leader: false,
+    lifecycle: undefined,
     ...over,
   };
 }

@@ -24,6 +24,10 @@ const EXPECTED: Readonly<
   'crashing.hcl': { code: 1, tasks: { boom: failed } },
   'demo.hcl': { code: 0, tasks: { server: run, ticker: run, fickle: run } },
   'mock.hcl': { code: 1, tasks: { fine: complete, late: failed } },
+  'stages.hcl': {
+    code: 0,
+    tasks: { prepare: complete, clock: complete, work: complete, tidy: complete },
+  },
   'two-tasks.hcl': { code: 0, tasks: { writer: run, reader: run } },
   'web.hcl': { code: 0, tasks: { server: run } },
   'web.json': { code: 0, tasks: { server: run } },

@@ -5,75 +5,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { AgentError } from '../../../src/base/errors.js';
-import type { Job, JobType, Task } from '../../../src/jobspec/types.js';
-import type { TaskRecord } from '../../../src/state/store.js';
 import type { TaskHook } from '../../../src/taskrunner/hooks/hook.js';
-import { Rig, type RigOptions } from '../../helpers/rig.js';
-import { EXIT_0, EXIT_1, signaled, type Workload } from '../../helpers/scripted-driver.js';
-import { aGroup, aJob, aPolicy, aTask } from '../../helpers/specs.js';
+import { Scene } from '../../helpers/scene.js';
+import { EXIT_0, EXIT_1, signaled } from '../../helpers/scripted-driver.js';
+import { aPolicy, aTask } from '../../helpers/specs.js';
 
 const NEVER = aPolicy({ attempts: 0 });
 const KILLED = ['Killing', 'Terminated', 'Killed'];
-
-/** A host with one job of one alloc that has come up. */
-class Scene {
-  readonly rig: Rig;
-  readonly job: Job;
-
-  static async up(tasks: readonly Task[], options: RigOptions & { type?: JobType } = {}): Promise<Scene> {
-    const scene = new Scene(tasks, options);
-    await scene.rig.agent.scheduler.register(scene.job);
-    await scene.rig.pass(0);
-    return scene;
-  }
-
-  constructor(tasks: readonly Task[], options: RigOptions & { type?: JobType } = {}) {
-    this.rig = new Rig(options);
-    this.job = aJob({ type: options.type ?? 'service', groups: [aGroup({ tasks })] });
-  }
-
-  get allocId(): string {
-    return this.rig.disk.records.listAllocs().at(-1)?.record.id ?? 'none';
-  }
-
-  get status(): string | undefined {
-    return this.rig.disk.records.getAlloc(this.allocId)?.record.clientStatus;
-  }
-
-  task(name = 'main'): TaskRecord {
-    return this.rig.task(this.allocId, name);
-  }
-
-  told(name = 'main'): readonly string[] {
-    return this.rig.toldOf(this.allocId, name);
-  }
-
-  workload(name = 'main'): Workload {
-    const run = this.rig.world.live().find((one) => one.task === name);
-    assert.ok(run, `${name} lives`);
-    return run;
-  }
-
-  async stop(noShutdownDelay = false): Promise<void> {
-    await this.rig.agent.scheduler.stop(this.job.id, { purge: false, noShutdownDelay });
-    await this.rig.pass(0);
-  }
-
-  runner(): NonNullable<ReturnType<Rig['agent']['allocs']['get']>> {
-    const runner = this.rig.agent.allocs.get(this.allocId);
-    assert.ok(runner, 'the alloc is live');
-    return runner;
-  }
-
-  /** Nothing lives, nothing is left, nothing happened that must not. */
-  over(): void {
-    assert.deepEqual(this.rig.world.violations, []);
-    assert.deepEqual(this.rig.world.live(), []);
-    assert.deepEqual(this.rig.world.remains(), []);
-    assert.equal(this.rig.agent.allocs.liveCount(), 0);
-    for (const { phase } of this.rig.disk.records.listTasks(this.allocId)) assert.equal(phase, 'complete');
-  }
-}
 
 const codeIs = (code: string) => (error: unknown) => error instanceof AgentError && error.code === code;
 
@@ -465,13 +403,16 @@ describe('alloc runner, in trouble', () => {
     await scene.rig.pass(500);
     scene.rig.disk.refusing = true;
     const waiting = scene.rig.pass(500);
-    scene.runner().stop();
+    const runner = scene.runner();
+    runner.want({ desiredStatus: 'stop', desiredDescription: 'asked' });
+    runner.stop();
     await waiting;
+    const { allocId } = scene;
     scene.rig.disk.refusing = false;
     await scene.rig.pass(60_000);
-    assert.equal(scene.task().runId, undefined);
-    assert.equal(scene.told().at(-1), 'Killed');
-    assert.equal(scene.rig.world.spawned, 0);
+    assert.equal(scene.rig.task(allocId).runId, undefined);
+    assert.equal(scene.rig.task(allocId).attempts, 0);
+    assert.equal(scene.rig.toldOf(allocId).at(-1), 'Killed');
   });
 
   it('a full disk when a task ends: supervised all the same, evidence kept until it is stored, then freed', async () => {

@@ -206,6 +206,15 @@ const task: fc.Arbitrary<Task> = fc.record({
     disabled: fc.boolean(),
   }),
   leftovers: fc.constantFrom('kill' as const, 'keep' as const),
+  // More than one in a group would be a fault.
+  leader: fc.constant(false),
+  lifecycle: maybe(
+    fc.constantFrom(
+      { hook: 'prestart' as const, sidecar: true },
+      { hook: 'poststart' as const, sidecar: false },
+      { hook: 'poststop' as const, sidecar: false },
+    ),
+  ),
 });
 const job: fc.Arbitrary<Job> = fc.record({
   id: name,

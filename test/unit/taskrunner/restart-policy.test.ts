@@ -7,7 +7,7 @@ import type { Moment, RestartWindow } from '../../../src/state/store.js';
 import {
   decideRestart,
   elapsedMs,
-  restartsOnSuccess,
+  afterSuccess,
   type AttemptEnd,
   type RestartDecision,
 } from '../../../src/taskrunner/restart-policy.js';
@@ -33,7 +33,7 @@ function history(
 ): RestartDecision[] {
   let window: RestartWindow | undefined;
   return ends.map(({ end, at: moment }) => {
-    const decision = decideRestart(policy, type, window, end, { at: moment, roll });
+    const decision = decideRestart(policy, afterSuccess(type, 'main'), window, end, { at: moment, roll });
     window = decision.window;
     return decision;
   });
@@ -82,9 +82,22 @@ describe('restart policy', () => {
   it('Lifecycle: a service or system task that exits 0 is restarted, and all are when they fail', () => {
     for (const type of ['service', 'system', 'batch', 'sysbatch'] as const) {
       const onSuccess: string | undefined = kinds(history(aPolicy(), type, everySecond(succeeded, 1)))[0];
-      assert.equal(onSuccess, restartsOnSuccess(type) ? 'restart' : 'complete');
+      assert.equal(onSuccess, afterSuccess(type, 'main'));
       assert.deepEqual(kinds(history(aPolicy(), type, everySecond(failed, 1))), ['restart']);
     }
+  });
+
+  it('Lifecycle: sidecars run on in every type of job, what runs once does not', () => {
+    for (const type of ['service', 'system', 'batch', 'sysbatch'] as const) {
+      for (const role of ['prestart_sidecar', 'poststart_sidecar'] as const)
+        assert.equal(afterSuccess(type, role), 'restart');
+      for (const role of ['prestart', 'poststart', 'poststop'] as const)
+        assert.equal(afterSuccess(type, role), 'complete');
+    }
+    assert.deepEqual(
+      (['service', 'system', 'batch', 'sysbatch'] as const).map((type) => afterSuccess(type, 'main')),
+      ['restart', 'restart', 'complete', 'complete'],
+    );
   });
 
   const zeroAttempts: readonly (readonly [JobType, AttemptEnd, string])[] = [
@@ -156,7 +169,7 @@ describe('restart policy', () => {
     it('survives a restart of the agent: the record holds it', () => {
       const window: RestartWindow = { opened: at(1_000), used: 1 };
       const now = { at: at(5_000), roll: 0 };
-      assert.equal(decideRestart(policy, 'service', window, failed, now).kind, 'give_up');
+      assert.equal(decideRestart(policy, 'restart', window, failed, now).kind, 'give_up');
     });
 
     for (const stepMs of [-DAY_MS, DAY_MS]) {
@@ -230,7 +243,7 @@ describe('restart policy, as a rule', () => {
           monoMs += ranForMs;
           wallMs += ranForMs + wallStepMs;
           const now = { at: { monoMs, wallMs, bootId: 'b' }, roll };
-          const decision = decideRestart(policy, 'service', window, end, now);
+          const decision = decideRestart(policy, 'restart', window, end, now);
           window = decision.window;
           if (decision.kind !== 'restart') break;
           assert.ok(decision.afterMs >= 0 && Number.isFinite(decision.afterMs));
@@ -270,7 +283,7 @@ describe('restart policy, as a rule', () => {
         (policy, used, stepMs, roll) => {
           const window: RestartWindow = { opened: at(0), used };
           const decide = (wallMs: number): unknown => {
-            const decision = decideRestart(policy, 'service', window, failed, {
+            const decision = decideRestart(policy, 'restart', window, failed, {
               at: at(1_000, { wallMs }),
               roll,
             });
