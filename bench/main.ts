@@ -27,8 +27,14 @@ const bench = {
   dir: makeDir(agent.dir, 'stamps'),
 };
 const rows: Row[] = [];
-for (const measure of [measureStart, measureRestart, measureMemory, measureReattach, measureLogs]) {
-  process.stderr.write(`${measure.name} …\n`);
+for (const [what, measure] of [
+  ['start latency', measureStart],
+  ['restart latency', measureRestart],
+  ['executor memory', measureMemory],
+  ['re-attach', measureReattach],
+  ['log throughput', measureLogs],
+] as const) {
+  process.stderr.write(`measuring ${what} …\n`);
   rows.push(...(await measure(bench)));
 }
 process.stdout.write(`${render(rows)}\n`);
