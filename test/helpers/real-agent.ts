@@ -27,6 +27,12 @@ export interface Said {
   readonly stderr: string;
 }
 
+/** What the daemon is started with besides its data directory. */
+export interface AgentSetting {
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** One task as the API tells of it. */
 export interface TaskView {
   readonly allocId: string;
@@ -40,11 +46,12 @@ export class RealAgent implements AsyncDisposable {
   readonly dataDir: string;
   readonly socket: string;
   readonly cgroupRoot: string;
+  readonly #setting: AgentSetting;
   #process: ChildProcess | undefined;
 
   /** Makes the directory and starts the daemon on it. The caller closes it. */
-  static async start(): Promise<RealAgent> {
-    const agent = new RealAgent(await mkdtemp(join(tmpdir(), 'hf-')));
+  static async start(setting: AgentSetting = {}): Promise<RealAgent> {
+    const agent = new RealAgent(await mkdtemp(join(tmpdir(), 'hf-')), setting);
     try {
       await agent.start();
     } catch (error) {
@@ -54,8 +61,9 @@ export class RealAgent implements AsyncDisposable {
     return agent;
   }
 
-  private constructor(dir: string) {
+  private constructor(dir: string, setting: AgentSetting) {
     this.dir = dir;
+    this.#setting = setting;
     this.dataDir = join(dir, 'data');
     this.socket = join(this.dataDir, 'holdfast.sock');
     agents += 1;
@@ -80,8 +88,9 @@ export class RealAgent implements AsyncDisposable {
 
   /** Starts the daemon and waits until it answers. */
   async start(): Promise<void> {
-    const child = spawn(process.execPath, [CLI, 'agent', '--data-dir', this.dataDir], {
-      env: this.env,
+    const args = ['agent', '--data-dir', this.dataDir, ...(this.#setting.args ?? [])];
+    const child = spawn(process.execPath, [CLI, ...args], {
+      env: { ...this.env, ...this.#setting.env },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     this.#process = child;
@@ -162,11 +171,14 @@ export class RealAgent implements AsyncDisposable {
   }
 
   /** Runs the command line against this agent. */
-  async cli(args: readonly string[], options: { readonly cwd?: string } = {}): Promise<Said> {
+  async cli(
+    args: readonly string[],
+    options: { readonly cwd?: string; readonly env?: Readonly<Record<string, string>> } = {},
+  ): Promise<Said> {
     const child = spawn(process.execPath, [CLI, ...args], {
-      env: this.env,
       stdio: ['ignore', 'pipe', 'pipe'],
       ...options,
+      env: { ...this.env, ...options.env },
     });
     let stdout = '';
     let stderr = '';
