@@ -58,7 +58,7 @@ test('a manager that comes back is told again; each kind of failure is said once
     const name = join(dir, 'n');
     const { code, stderr } = await notify(name, async (input) => {
       input.write('STATUS=lost\0STATUS=lost\0');
-      await using manager = await ServiceManager.listen(`${name}`);
+      await using manager = await ServiceManager.listen(name);
       // The first two may still be on their way; the one that counts is said until it is heard.
       const again = setInterval(() => input.write('STATUS=heard\0'), 20);
       await manager
