@@ -21,6 +21,7 @@ import { DataDir } from './data-dir.js';
 import { createDrivers } from './drivers.js';
 import { gatherNodeFacts, interpolationFacts, readNodeId } from './node.js';
 import { createOperations } from './operations.js';
+import { statusLine } from './status-line.js';
 
 /** A running agent. */
 export interface Agent {
@@ -29,6 +30,8 @@ export interface Agent {
   readonly tcpUrl: string | undefined;
   /** Allocs that are not over. */
   liveAllocs(): number;
+  /** How its tasks are, in one line. */
+  status(): string;
   /** Leaves: closes doors and store; every task goes on. Twice is allowed. */
   close(): Promise<void>;
 }
@@ -124,6 +127,8 @@ export async function startAgent(
       operations,
       tcpUrl: server.tcpUrl,
       liveAllocs: () => allocs.liveCount(),
+      status: () =>
+        statusLine(allocs.liveIds().flatMap((id) => store.listTasks(id).map(({ phase }) => phase))),
       close: () => scope.close(),
     };
   } catch (error) {

@@ -5,10 +5,13 @@ import { join } from 'node:path';
 import { systemClock, sleep } from '../base/clock.js';
 import { AgentError, describeError } from '../base/errors.js';
 import { createLogger, silentLogger, type Logger } from '../base/log.js';
+import { findExecutor } from '../executor/binary.js';
 import { parseJobFile, renderFaults } from '../jobspec/parse.js';
 import { startAgent, type Agent } from './agent.js';
 import { readAgentConfig, type AgentConfig, type AgentOptions } from './config.js';
 import { printEvents } from './dev-output.js';
+import { Notifier } from './notify.js';
+import { ServiceReport, watchdogEveryMs } from './service-report.js';
 
 /** How long `dev` waits for its tasks to end before it says which ones it leaves. */
 const DEV_STOP_MS = 60_000;
@@ -21,26 +24,41 @@ export async function runAgent(options: AgentOptions): Promise<never> {
   const config = await readConfig(options);
   const logger = createLogger(config.logLevel);
   dieLoudly(logger);
+  const service = createServiceReport(logger);
   let agent: Agent;
   try {
     agent = await startAgent(config, { clock: systemClock, logger });
   } catch (error) {
     logger.error({ error: describeError(error) }, 'agent cannot start');
+    service.failed(describeError(error));
+    await service.close();
     fail(error);
   }
   process.on('SIGHUP', () => {
+    service.reloading();
     readAgentConfig(options, process.env, process.getuid?.() ?? 0).then(
       () => {
         logger.info({}, 'config is valid; what it changes takes effect at the next start of the agent');
+        service.reloaded(undefined);
       },
       (error: unknown) => {
         logger.error({ error: describeError(error) }, 'config is not valid, going on with the old one');
+        service.reloaded(describeError(error));
       },
     );
   });
-  const signal = await nextSignal(['SIGTERM', 'SIGINT']);
+  const left = nextSignal(['SIGTERM', 'SIGINT']);
+  service.ready({
+    status: () => agent.status(),
+    onChanged: (listener) => agent.store.onCommitted(listener),
+    // A read of the database: a disk that only refuses writes must not cost us the agent.
+    probe: () => agent.store.getHost('node_id'),
+  });
+  const signal = await left;
   logger.info({ signal, allocs: agent.liveAllocs() }, 'agent leaves; tasks keep running');
+  service.stopping();
   await agent.close();
+  await service.close();
   process.exit(0);
 }
 
@@ -77,6 +95,22 @@ export async function runDev(
   await agent.close();
   await rm(temporary, { recursive: true, force: true });
   process.exit(code);
+}
+
+/** Speaks to the service manager, if one has started this process. */
+function createServiceReport(logger: Logger): ServiceReport {
+  const clock = systemClock;
+  const socket = process.env['NOTIFY_SOCKET'];
+  return new ServiceReport({
+    clock,
+    notifier: new Notifier({
+      clock,
+      logger,
+      socket: socket === '' ? undefined : socket,
+      findHelper: () => findExecutor(),
+    }),
+    watchdogMs: watchdogEveryMs(process.env, process.pid),
+  });
 }
 
 async function runJobFile(agent: Agent, path: string, leave: AbortSignal): Promise<number> {

@@ -66,6 +66,12 @@ export function describeError(error: unknown): string {
   return typeof error === 'string' ? error : JSON.stringify(error);
 }
 
+/** As `describeError`, but a system error as people say it: `no such file or directory`, without code, call and path. */
+export function describeSystemError(error: unknown): string {
+  const said = /^E[A-Z0-9]+: ([^,]+)/.exec(describeError(error))?.[1];
+  return said === undefined || errnoOf(error) === undefined ? describeError(error) : said;
+}
+
 /** The `code` of a Node system error (`ENOENT` …), or undefined for anything else. */
 export function errnoOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined;

@@ -32,7 +32,7 @@ export interface AdHocJob {
 export function adHocJob(words: readonly string[], wishes: AdHocWishes): AdHocJob {
   const [command, ...args] = words;
   if (command === undefined) throw new CliError(EXIT.usage, 'nothing behind "--": give a command to run');
-  const name = wishes.name ?? nameOf(command);
+  const name = wishes.name === undefined ? nameOf(command) : checkedName(wishes.name);
   return {
     ID: name,
     Name: name,
@@ -58,6 +58,15 @@ export function adHocJob(words: readonly string[], wishes: AdHocWishes): AdHocJo
       },
     ],
   };
+}
+
+/** The daemon has more to say about names; this is what people get wrong. */
+function checkedName(name: string): string {
+  if (/^[^/\s\p{Cc}]+$/u.test(name)) return name;
+  throw new CliError(
+    EXIT.usage,
+    `--name ${JSON.stringify(name)}: a name cannot be empty or hold "/" or spaces`,
+  );
 }
 
 /** The name of the program, made of letters that every name may have. */

@@ -13,6 +13,15 @@ const ANSWER_MS = 30_000;
 /** No answer but a stream is longer; a runaway one must not fill our memory. */
 const MOST_ANSWER_BYTES = 256 * 1024 * 1024;
 
+/** Ways in which no connection comes about over a network. */
+const UNREACHED: ReadonlyMap<string, string> = new Map([
+  ['ENOTFOUND', 'there is no host of this name'],
+  ['EAI_AGAIN', 'the name of the host cannot be looked up now'],
+  ['EHOSTUNREACH', 'the host cannot be reached'],
+  ['ENETUNREACH', 'the network cannot be reached'],
+  ['ETIMEDOUT', 'the host does not answer'],
+]);
+
 export type Params = Readonly<Record<string, string | number | boolean | undefined>>;
 
 export interface Asked {
@@ -157,7 +166,16 @@ export class ApiClient {
       return new CliError(EXIT.unreachable, `no daemon at ${where}: there is no such socket; ${start}`);
     }
     if (errno === 'ECONNREFUSED') {
-      return new CliError(EXIT.unreachable, `no daemon at ${where}: nobody listens there; ${start}`);
+      // A socket without a listener is what a daemon leaves that was killed: somebody may be worried now.
+      const comfort = this.address.kind === 'unix' ? ' (a daemon that ends leaves its tasks running)' : '';
+      return new CliError(
+        EXIT.unreachable,
+        `no daemon at ${where}: nobody listens there${comfort}; ${start}`,
+      );
+    }
+    if (errno !== undefined && UNREACHED.has(errno)) {
+      const why = UNREACHED.get(errno) ?? errno;
+      return new CliError(EXIT.unreachable, `no daemon at ${where}: ${why}; ${start}`, { cause: error });
     }
     const why = error instanceof Error ? error.message : String(error);
     return new CliError(

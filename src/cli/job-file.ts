@@ -1,6 +1,6 @@
 /** Owns reading a job file for a command. */
 import { readFile } from 'node:fs/promises';
-import { describeError } from '../base/errors.js';
+import { describeSystemError } from '../base/errors.js';
 import { parseJobFile, renderFaults } from '../jobspec/parse.js';
 import type { Job } from '../jobspec/types.js';
 import type { Cli } from './cli.js';
@@ -15,7 +15,9 @@ export async function readJobFile(cli: Cli, path: string): Promise<Job | undefin
   try {
     text = await readFile(path, 'utf8');
   } catch (cause) {
-    throw new CliError(EXIT.usage, `cannot read the job file ${path}: ${describeError(cause)}`, { cause });
+    throw new CliError(EXIT.usage, `cannot read the job file ${path}: ${describeSystemError(cause)}`, {
+      cause,
+    });
   }
   const parsed = parseJobFile(text, path);
   if (parsed.ok) return parsed.job;

@@ -33,10 +33,12 @@ export async function* watchJob(
     const known = allocs.get(alloc.ID);
     if (known === undefined || known.ModifyIndex < alloc.ModifyIndex) allocs.set(alloc.ID, alloc);
   };
+  const ledger = new EventLedger();
   const readAll = async (): Promise<void> => {
     const all = await cli.client.get<readonly FeedAllocation[]>(jobPath(jobId, '/allocations'));
     allocs.clear();
     all.forEach(put);
+    ledger.begin(all);
   };
   await readAll();
   // The last change of an alloc is in the feed as well: once it was told, so was everything before it.
@@ -51,14 +53,63 @@ export async function* watchJob(
     }
     if ('Events' in news) {
       for (const event of ownEvents(news.Events, jobId)) {
-        if (event.Topic === 'TaskEvent') events.push(event.Payload.TaskEvent);
-        else if (event.Type === 'AllocationUpdated') put(event.Payload.Allocation);
-        else if (event.Type === 'AllocationPurged') allocs.delete(event.Key);
-        else if (event.Type === 'JobPurged') isPurged = true;
+        if (event.Topic === 'TaskEvent') {
+          events.push(event.Payload.TaskEvent);
+          ledger.told(event.Payload.TaskEvent);
+        } else if (event.Type === 'AllocationUpdated') {
+          put(event.Payload.Allocation);
+          ledger.owe(event.Payload.Allocation);
+        } else if (event.Type === 'AllocationPurged') {
+          allocs.delete(event.Key);
+          ledger.forget(event.Key);
+        } else if (event.Type === 'JobPurged') isPurged = true;
       }
     }
-    yield { allocs: [...allocs.values()], events, isPurged, isCurrent: news.Index >= currentAt };
+    yield {
+      allocs: [...allocs.values()],
+      events,
+      isPurged,
+      isCurrent: news.Index >= currentAt && ledger.isSettled(),
+    };
   }
+}
+
+/** Which events an alloc's state speaks of that were not told yet: within one commit the state comes first. */
+class EventLedger {
+  readonly #told = new Map<string, number>();
+  readonly #owed = new Map<string, number>();
+
+  /** From a state that was read; what led to it is not owed. */
+  begin(allocs: readonly FeedAllocation[]): void {
+    this.#owed.clear();
+    for (const alloc of allocs) for (const [key, seq] of newestEvents(alloc)) this.#told.set(key, seq);
+  }
+
+  owe(alloc: FeedAllocation): void {
+    for (const [key, seq] of newestEvents(alloc)) {
+      if (seq > (this.#told.get(key) ?? 0)) this.#owed.set(key, seq);
+    }
+  }
+
+  told({ AllocID, Task, Holdfast: { Seq } }: TaskEventRow): void {
+    const key = `${AllocID}/${Task}`;
+    this.#told.set(key, Math.max(Seq, this.#told.get(key) ?? 0));
+    if ((this.#owed.get(key) ?? Infinity) <= Seq) this.#owed.delete(key);
+  }
+
+  forget(allocId: string): void {
+    for (const key of this.#owed.keys()) if (key.startsWith(`${allocId}/`)) this.#owed.delete(key);
+  }
+
+  isSettled(): boolean {
+    return this.#owed.size === 0;
+  }
+}
+
+function newestEvents({ ID, TaskStates }: FeedAllocation): (readonly [string, number])[] {
+  return Object.entries(TaskStates).map(
+    ([task, { Events }]) => [`${ID}/${task}`, Events.at(-1)?.Holdfast.Seq ?? 0] as const,
+  );
 }
 
 /** A key that is asked for may be another thing's key as well. */

@@ -18,6 +18,7 @@ export class LogPrinter {
   readonly #isRaw: boolean;
   readonly #prefixes: ReadonlyMap<NamedLog, string>;
   readonly #readers = new Map<NamedLog, LineReader>();
+  #hasWritten = false;
 
   /** @param grep only lines that match; undefined = all */
   constructor(cli: Cli, names: readonly NamedLog[], grep: RegExp | undefined) {
@@ -27,11 +28,18 @@ export class LogPrinter {
     this.#prefixes = prefixesOf(names);
   }
 
+  /** True once there was anything to write. */
+  hasWritten(): boolean {
+    return this.#hasWritten;
+  }
+
   /** Writes a piece, or as much of it as makes whole lines. */
   async print(name: NamedLog, piece: LogPiece): Promise<void> {
     if (piece.note !== '') this.#cli.output.note(`holdfast: ${sanitize(name.task)}: ${sanitize(piece.note)}`);
-    if (this.#isRaw) await this.#cli.output.write(piece.data);
-    else await this.printLines(name, this.#matching(this.#readerOf(name).push(piece.data)));
+    if (this.#isRaw) {
+      this.#hasWritten ||= piece.data.length > 0;
+      await this.#cli.output.write(piece.data);
+    } else await this.printLines(name, this.#matching(this.#readerOf(name).push(piece.data)));
   }
 
   /** The lines of a piece that match; what is left of the last one is kept for the next piece. */
@@ -46,6 +54,7 @@ export class LogPrinter {
 
   async printLines(name: NamedLog, lines: readonly string[]): Promise<void> {
     if (lines.length === 0) return;
+    this.#hasWritten = true;
     await this.#cli.output.write(lines.map((line) => `${this.#render(name, line)}\n`).join(''));
   }
 

@@ -1,4 +1,5 @@
 /** Owns doing one thing to the running tasks of a target, alloc by alloc. */
+import type { TaskState } from '../api/wire.js';
 import { shortId } from '../base/ids.js';
 import type { Cli } from './cli.js';
 import { CliError, EXIT, type ExitCode } from './exit.js';
@@ -9,6 +10,8 @@ import { taskNames } from './target.js';
 export interface TaskAction {
   /** Said before the names: `restarting`. */
   readonly did: string;
+  /** True for a task that waits to be started again as well. */
+  readonly alsoBackoff?: boolean;
   /** @param task undefined = the running ones of the alloc. @throws CliError */
   readonly act: (allocId: string, task: string | undefined) => Promise<void>;
 }
@@ -18,7 +21,7 @@ export async function forRunningTasks(cli: Cli, text: string, action: TaskAction
   const target = await fetchTarget(cli, text);
   let done = 0;
   for (const alloc of target.allocs) {
-    const running = taskNames(target, alloc).filter((task) => alloc.TaskStates[task]?.State === 'running');
+    const running = taskNames(target, alloc).filter((task) => isMeant(alloc.TaskStates[task], action));
     if (running.length === 0) continue;
     try {
       await action.act(alloc.ID, target.task);
@@ -37,4 +40,8 @@ export async function forRunningTasks(cli: Cli, text: string, action: TaskAction
     EXIT.notRunning,
     `no task of ${JSON.stringify(text)} is running: "holdfast status ${text}" says why`,
   );
+}
+
+function isMeant(state: TaskState | undefined, { alsoBackoff = false }: TaskAction): boolean {
+  return state?.State === 'running' || (alsoBackoff && state?.Holdfast.Phase === 'backoff');
 }

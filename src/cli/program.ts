@@ -4,6 +4,7 @@
  */
 import { Command, CommanderError } from 'commander';
 import { systemClock } from '../base/clock.js';
+import { nearest } from '../jobspec/nearest.js';
 import { chooseAddress } from './address.js';
 import type { Cli } from './cli.js';
 import { flagOf, textOf, type CommandModule, type Options } from './command.js';
@@ -47,6 +48,27 @@ const COMMANDS: readonly Entry[] = [
   { name: 'version', summary: 'print the version', load: () => import('./commands/version.js') },
 ];
 
+/** What fingers type that come from elsewhere. */
+const ELSEWHERE: ReadonlyMap<string, string> = new Map([
+  ['apply', 'run'],
+  ['daemon', 'agent'],
+  ['delete', 'purge'],
+  ['describe', 'status'],
+  ['kill', 'stop'],
+  ['list', 'ps'],
+  ['ls', 'ps'],
+  ['monit', 'ps -w'],
+  ['reload', 'signal HUP'],
+  ['rm', 'purge'],
+  ['show', 'inspect'],
+  ['start', 'run'],
+  ['tail', 'logs -f'],
+  ['top', 'ps -w'],
+  ['up', 'run'],
+]);
+
+const VERSION_FLAGS = new Set(['-V', '--version']);
+
 const GLOBAL_WITH_VALUE = new Set(['--address', '--token']);
 
 /** What a run of the CLI works with; tests give their own. */
@@ -71,9 +93,14 @@ export async function runCli(argv: readonly string[], world: World): Promise<Exi
   const note = (line: string): void => {
     output.note(line);
   };
-  const program = newProgram(note);
   let exitCode: ExitCode = EXIT.ok;
   const chosen = chooseCommand(argv);
+  if (chosen === undefined && argv.some((word) => VERSION_FLAGS.has(word))) return runCli(['version'], world);
+  if (chosen !== undefined && !COMMANDS.some(({ name }) => name === chosen)) {
+    note(`holdfast: unknown command ${JSON.stringify(chosen)}: ${adviceOn(chosen)}`);
+    return EXIT.usage;
+  }
+  const program = newProgram(note, chosen);
   for (const entry of COMMANDS) {
     const command = program.command(entry.name).description(entry.summary);
     if (entry.name !== chosen) continue;
@@ -100,7 +127,18 @@ export async function runCli(argv: readonly string[], world: World): Promise<Exi
   }
 }
 
-function newProgram(note: (line: string) => void): Command {
+function adviceOn(word: string): string {
+  const meant =
+    ELSEWHERE.get(word) ??
+    nearest(
+      word,
+      COMMANDS.map(({ name }) => name),
+    );
+  return meant === undefined ? '"holdfast help" lists the commands' : `did you mean "holdfast ${meant}"?`;
+}
+
+/** @param chosen the command of this line, if it names one */
+function newProgram(note: (line: string) => void, chosen: string | undefined): Command {
   return new Command('holdfast')
     .description('Runs workloads and never lets go of them.')
     .option(
@@ -117,8 +155,11 @@ function newProgram(note: (line: string) => void): Command {
         const line = text
           .replace(/^error: /, '')
           .trim()
+          .replace(/\.$/, '')
           .replaceAll('\n', ' ');
-        note(`holdfast: ${line}; "holdfast help" shows how`);
+        note(
+          `holdfast: ${line}; ${JSON.stringify(chosen === undefined ? 'holdfast help' : `holdfast help ${chosen}`)} shows how`,
+        );
       },
     })
     .addHelpText(

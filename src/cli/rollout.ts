@@ -1,5 +1,6 @@
 /** Owns the judgement whether a job that was just registered is well. Pure. */
 import type { FeedAllocation, JobJson } from '../api/wire.js';
+import { lastTrouble } from './reason.js';
 
 /** What of a job counts here. */
 export interface RolloutSpec {
@@ -26,7 +27,7 @@ const ENDING_TYPES: ReadonlySet<string> = new Set<JobJson['Type']>(['batch', 'sy
 
 /** Judges a job by the allocs that shall run. */
 export function judgeRollout(spec: RolloutSpec, allocs: readonly FeedAllocation[]): Rollout {
-  const wanted = allocs.filter(({ DesiredStatus }) => DesiredStatus === 'run');
+  const wanted = allocs.filter((alloc) => alloc.DesiredStatus === 'run' && !isReplaced(alloc, allocs));
   const failed = wanted.find(({ ClientStatus }) => ClientStatus === 'failed' || ClientStatus === 'lost');
   if (failed !== undefined) return explainFailure(failed);
   const all = (isSo: (alloc: FeedAllocation) => boolean): boolean =>
@@ -42,6 +43,11 @@ export function judgeRollout(spec: RolloutSpec, allocs: readonly FeedAllocation[
   return { kind: 'running', runs: runs.join(' ') };
 }
 
+/** True when another alloc has taken its place: what failed the last time is no news of this time. */
+function isReplaced(alloc: FeedAllocation, allocs: readonly FeedAllocation[]): boolean {
+  return allocs.some(({ Name, CreateTime }) => Name === alloc.Name && CreateTime > alloc.CreateTime);
+}
+
 function isUp({ TaskStates }: FeedAllocation): boolean {
   const states = Object.values(TaskStates);
   return states.length > 0 && states.every(({ Holdfast }) => Holdfast.Phase === 'running');
@@ -50,9 +56,9 @@ function isUp({ TaskStates }: FeedAllocation): boolean {
 function explainFailure(alloc: FeedAllocation): Rollout {
   const failed = Object.entries(alloc.TaskStates).find(([, state]) => state.Failed);
   const [task, state] = failed ?? [];
+  const trouble = state === undefined ? '' : lastTrouble(state);
   const lastWords = state?.Events.findLast(({ FailsTask }) => FailsTask)?.DisplayMessage ?? '';
-  const reason = [state?.Holdfast.LastExit?.Text ?? '', lastWords || alloc.ClientDescription]
-    .filter((part) => part !== '')
-    .join('; ');
+  const parts = [trouble, lastWords || alloc.ClientDescription].filter((part) => part !== '');
+  const reason = [...new Set(parts)].join('; ');
   return { kind: 'failed', alloc, task, reason: reason === '' ? alloc.ClientStatus : reason };
 }

@@ -15,11 +15,9 @@ const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
  */
 export function findProgram(command: string, env: Readonly<Record<string, string>>, dirs: TaskDirs): string {
   if (isAbsolute(command)) return command;
-  const candidates = [join(dirs.localDir, command), join(dirs.taskDir, command)];
-  if (!command.includes('/')) {
-    for (const dir of (env['PATH'] ?? DEFAULT_PATH).split(':'))
-      if (isAbsolute(dir)) candidates.push(join(dir, command));
-  }
+  const path = env['PATH'] ?? DEFAULT_PATH;
+  const searched = command.includes('/') ? [] : path.split(':').filter((dir) => isAbsolute(dir));
+  const candidates = [dirs.localDir, dirs.taskDir, ...searched].map((dir) => join(dir, command));
   let notExecutable: string | undefined;
   for (const candidate of candidates) {
     const found = probe(candidate);
@@ -29,7 +27,7 @@ export function findProgram(command: string, env: Readonly<Record<string, string
   const hint = notExecutable === undefined ? '' : `; ${notExecutable} is there, but is not executable`;
   throw new AgentError(
     'start_failed',
-    `no program ${JSON.stringify(command)} found, looked at: ${candidates.join(', ')}${hint}`,
+    `no program ${JSON.stringify(command)} in the task's directory${searched.length === 0 ? '' : ` or its PATH, ${path}`}${hint}`,
   );
 }
 

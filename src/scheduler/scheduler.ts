@@ -80,7 +80,7 @@ export class Scheduler {
       if (checkIndex !== undefined && checkIndex !== indexNow) {
         throw new AgentError(
           'conflict',
-          `job ${spec.id} has changed: its modify index is ${indexNow}, not ${checkIndex}; look at it and plan again`,
+          `job ${spec.id} has changed: its index is ${indexNow}, not ${checkIndex}; look at it with "holdfast inspect ${spec.id}", then run it with --check-index ${indexNow}`,
         );
       }
       const same =

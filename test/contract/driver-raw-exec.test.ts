@@ -84,7 +84,7 @@ function suite(world: DriverWorld): void {
       const cases: readonly (readonly [TaskConfig, RegExp])[] = [
         [
           await world.task({ config: { command: 'no-such-program' } }),
-          /no program "no-such-program" found, looked at: .*local\/no-such-program.*\/usr\/bin\/no-such-program/,
+          /no program "no-such-program" in the task's directory or its PATH, .*\/usr\/bin/,
         ],
         [plain, /plain\.txt is there, but is not executable/],
         [noLoader, /cannot run .*broken: .*ENOENT.*interpreter/],

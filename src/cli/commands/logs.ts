@@ -1,4 +1,5 @@
 /** Owns `holdfast logs`. */
+import type { Cli } from '../cli.js';
 import {
   addExamples,
   addJson,
@@ -39,9 +40,20 @@ export function define({ command, run }: Definition): void {
       const why = `"holdfast status ${text}" says why`;
       throw new CliError(EXIT.notRunning, `${JSON.stringify(text)} has no tasks yet: ${why}`);
     }
-    await readLogs(cli, names, wish, new LogPrinter(cli, names, wish.grep));
+    const printer = new LogPrinter(cli, names, wish.grep);
+    await readLogs(cli, names, wish, printer);
+    if (!printer.hasWritten()) sayNothingThere(cli, options);
     return EXIT.ok;
   });
+}
+
+/** An empty answer leaves open whether one has looked in the wrong place. */
+function sayNothingThere(cli: Cli, options: Options): void {
+  const isStderr = flagOf(options, 'stderr');
+  const [asked, other] = isStderr ? ['stderr', 'without --stderr'] : ['stdout', 'with --stderr'];
+  const isPart = [options['grep'], options['since'], options['lines']].some((value) => value !== undefined);
+  const what = isPart ? `nothing of that on ${asked}` : `nothing was written to ${asked}`;
+  cli.output.note(`holdfast: ${what}; see also "holdfast logs" ${other}`);
 }
 
 /** @throws CliError usage */

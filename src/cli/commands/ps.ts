@@ -2,14 +2,14 @@
 import { sleep } from '../../base/clock.js';
 import { lookOf, writeJson, type Cli } from '../cli.js';
 import { addExamples, addJson, flagOf, type Definition } from '../command.js';
-import { EXIT } from '../exit.js';
+import { CliError, EXIT } from '../exit.js';
 import { fetchKnown } from '../fetch.js';
-import { renderPs } from '../render/ps.js';
-import { fetchRows } from '../rows.js';
 import { currentAllocs, isLive } from '../target.js';
 
 /** How often --watch looks again. */
 const WATCH_MS = 2000;
+/** How long --watch waits for a daemon that went away: one that is restarted is back sooner. */
+const GIVE_UP_MS = 60_000;
 const HOME_AND_CLEAR = '\x1b[H\x1b[J';
 
 export function define({ command, run }: Definition): void {
@@ -23,19 +23,40 @@ export function define({ command, run }: Definition): void {
   ]);
   run(async (cli, options) => {
     const all = flagOf(options, 'all');
-    if (!flagOf(options, 'watch')) {
-      await show(cli, all, '');
-      return EXIT.ok;
-    }
-    for (;;) {
-      await show(cli, all, cli.output.isTerminal ? HOME_AND_CLEAR : '');
-      await sleep(cli.clock, WATCH_MS);
-    }
+    if (flagOf(options, 'watch')) return watch(cli, all);
+    await show(cli, all, '');
+    return EXIT.ok;
   });
 }
 
+/** Shows it again and again; a daemon that is gone for a moment is waited for. */
+async function watch(cli: Cli, all: boolean): Promise<never> {
+  let goneSinceMs: number | undefined;
+  let wasShown = false;
+  for (;;) {
+    try {
+      await show(cli, all, cli.output.isTerminal ? HOME_AND_CLEAR : '');
+      wasShown = true;
+      goneSinceMs = undefined;
+    } catch (error) {
+      if (!wasShown || !(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
+      const nowMs = cli.clock.monoMs();
+      if (goneSinceMs === undefined)
+        cli.output.note('holdfast: the daemon went away; waiting for it to come back');
+      goneSinceMs ??= nowMs;
+      if (nowMs - goneSinceMs > GIVE_UP_MS) throw error;
+    }
+    await sleep(cli.clock, WATCH_MS);
+  }
+}
+
 async function show(cli: Cli, all: boolean, before: string): Promise<void> {
-  const { jobs, allocs } = await fetchKnown(cli);
+  // What is needed to draw is loaded while the daemon thinks.
+  const [{ jobs, allocs }, { renderPs }, { fetchRows }] = await Promise.all([
+    fetchKnown(cli),
+    import('../render/ps.js'),
+    import('../rows.js'),
+  ]);
   const isStopped = new Set(jobs.filter(({ Stop }) => Stop).map(({ ID }) => ID));
   const known = new Set(jobs.map(({ ID }) => ID));
   const isWanted = (jobId: string): boolean => known.has(jobId) && !isStopped.has(jobId);

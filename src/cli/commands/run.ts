@@ -9,12 +9,12 @@ import { sanitize } from '../render/text.js';
 export function define({ command, argv, run }: Definition): void {
   command
     .usage('[options] FILE | [options] -- COMMAND [ARGS...]')
-    .argument('[words...]', 'job file, or after -- a command for a job of one task')
+    .argument('[words...]', 'a job file; or, after --, a command and its arguments')
     .option('--detach', 'do not watch until it is healthy or failed')
-    .option('--check-index <n>', "only if the job's JobModifyIndex is n; 0 = only if there is no such job")
+    .option('--check-index <n>', 'only if the index of the job is still n; 0 = only if there is no such job')
     .option('--name <name>', 'with --: id of the job (default: the name of the command)')
     .option('-m, --memory <mib>', 'with --: memory limit in MiB, or 256m, 1g')
-    .option('-e, --env <key=value>', 'with --: environment variable, may be repeated', collect, [])
+    .option('-e, --env <key=value>', 'with --: environment variable, may be repeated', collect)
     .option('-u, --user <user>', 'with --: user to run it as')
     .option('--batch', 'with --: it is meant to end (default: a service, which is kept running)')
     .addHelpText('after', `\n${HEALTHY_HELP}`);
@@ -38,7 +38,7 @@ Interrupting the watch does not stop the job.`;
 /** Options that only mean something for a job without a file. */
 const AD_HOC_ONLY = ['name', 'memory', 'user', 'batch'];
 
-function collect(value: string, all: readonly string[]): string[] {
+function collect(value: string, all: readonly string[] = []): string[] {
   return [...all, value];
 }
 

@@ -1,8 +1,8 @@
 /** Owns a line of `events`. Pure. */
 import { nsToMs, type TaskEventRow } from '../../api/wire.js';
 import { shortId } from '../../base/ids.js';
-import type { Look, Tone } from '../output.js';
-import { pad, sanitize, truncate, displayWidth } from './text.js';
+import { paintNothing, type Look, type Tone } from '../output.js';
+import { pad, sanitize, truncate, displayWidth, wrap } from './text.js';
 import { formatTime } from './units.js';
 
 /** Widths of the columns that names decide about; they only grow, so that a live listing stays straight. */
@@ -15,6 +15,8 @@ export interface EventWidths {
 const TYPE_COLUMNS = 14;
 /** A name must not push the message off the line. */
 const MOST_NAME_COLUMNS = 24;
+/** Before what did not fit into the line of an event. */
+const INDENT = '          ';
 
 const TONES: ReadonlyMap<string, Tone> = new Map([
   ['Started', 'good'],
@@ -37,7 +39,15 @@ export function renderEvent(event: TaskEventRow, widths: EventWidths, look: Look
   widths.job = Math.max(widths.job, displayWidth(job));
   widths.task = Math.max(widths.task, displayWidth(task));
   const owner = `${pad(job, widths.job)}  ${pad(task, widths.task)}`;
-  return renderEventLine(event, owner, look);
+  if (!isReason(event.Type)) return renderEventLine(event, owner, look);
+  const line = renderEventLine(event, owner, { ...look, width: Infinity, paint: paintNothing });
+  const [first = '', ...rest] = wrap(line, look.width, look.width - INDENT.length);
+  return [paintType(first, event.Type, look), ...rest.map((more) => INDENT + more)].join('\n');
+}
+
+/** Says why something went wrong: it is told in full, over as many lines as it takes. */
+function isReason(type: string): boolean {
+  return type === 'Terminated' || TONES.get(type) === 'bad';
 }
 
 /** An event behind its time and what it is about. */
@@ -50,7 +60,11 @@ export function renderEventLine(
   const type = pad(sanitize(event.Type), TYPE_COLUMNS);
   const head = [time, owner, type].filter((part) => part !== '').join('  ');
   const line = truncate(`${head}  ${sanitize(event.DisplayMessage)}`, look.width).trimEnd();
-  const tone = TONES.get(event.Type);
-  // Painted last, and only the word itself: what was cut off cannot break an escape sequence.
-  return tone === undefined ? line : line.replace(type.trimEnd(), (word) => look.paint(tone, word));
+  return paintType(line, event.Type, look);
+}
+
+/** Painted last, and only the word itself: what was cut off cannot break an escape sequence. */
+function paintType(line: string, type: string, look: Look): string {
+  const tone = TONES.get(type);
+  return tone === undefined ? line : line.replace(sanitize(type), (word) => look.paint(tone, word));
 }

@@ -3,14 +3,14 @@ import { nsToMs, rfc3339ToMs, type Run } from '../../api/wire.js';
 import { shortId } from '../../base/ids.js';
 import type { Look, Tone } from '../output.js';
 import { renderTable, type Cell, type Column } from './table.js';
-import { plural } from './text.js';
+import { plural, sanitize, wrap } from './text.js';
 import { formatAge, formatDateTime, formatMemory } from './units.js';
 
 const COLUMNS: readonly Column[] = [
   { title: 'ALLOC', spare: 2 },
   { title: 'TASK', shortest: 8 },
   { title: '#', align: 'right' },
-  { title: 'STARTED', drop: 1 },
+  { title: 'WHEN', drop: 1 },
   { title: 'RAN FOR', align: 'right' },
   { title: 'EXIT', shortest: 8, comfort: 15 },
   { title: 'PEAK MEM', align: 'right', spare: 1 },
@@ -18,23 +18,45 @@ const COLUMNS: readonly Column[] = [
 ];
 
 const NONE = '-';
+const CUT = '…';
+const INDENT = '    ';
 
-/** One line per attempt, in the order given. */
+/** One line per attempt, in the order given. Where reasons have no room in the table, each stands below its attempt. */
 export function renderHistory(runs: readonly Run[], look: Look): string[] {
-  const cells = runs.map((run): Cell[] => {
-    const startedMs = run.StartedAt === null ? undefined : rfc3339ToMs(run.StartedAt);
-    return [
-      { text: shortId(run.AllocID), tone: 'dim' },
-      { text: run.Task },
-      { text: String(run.Attempt) },
-      { text: startedMs === undefined ? NONE : formatDateTime(startedMs) },
-      { text: ranFor(run, startedMs, look.nowMs) },
-      exitCell(run),
-      { text: run.Usage === null ? NONE : formatMemory(run.Usage.PeakMemoryBytes) },
-      { text: reasonOf(run), tone: 'dim' },
-    ];
-  });
-  return renderTable(COLUMNS, cells, look);
+  const table = renderTable(
+    COLUMNS,
+    runs.map((run) => cellsOf(run, look)),
+    look,
+  );
+  if (!table.some((line) => line.includes(CUT))) return table;
+  const [header = '', ...lines] = renderTable(
+    COLUMNS.slice(0, -1),
+    runs.map((run) => cellsOf(run, look).slice(0, -1)),
+    look,
+  );
+  return [header, ...lines.flatMap((line, at) => [line, ...reasonBelow(runs[at], look)])];
+}
+
+function reasonBelow(run: Run | undefined, look: Look): string[] {
+  const reason = run === undefined ? '' : sanitize(reasonOf(run));
+  if (reason === '') return [];
+  return wrap(reason, look.width - INDENT.length).map((line) => look.paint('dim', INDENT + line));
+}
+
+function cellsOf(run: Run, look: Look): Cell[] {
+  const startedMs = run.StartedAt === null ? undefined : rfc3339ToMs(run.StartedAt);
+  // Of an attempt that came to nothing, when it was made.
+  const whenMs = startedMs ?? rfc3339ToMs(run.IntendedAt);
+  return [
+    { text: shortId(run.AllocID), tone: 'dim' },
+    { text: run.Task },
+    { text: String(run.Attempt) },
+    { text: whenMs === undefined ? NONE : formatDateTime(whenMs) },
+    { text: ranFor(run, startedMs, look.nowMs) },
+    exitCell(run),
+    { text: run.Usage === null ? NONE : formatMemory(run.Usage.PeakMemoryBytes) },
+    { text: reasonOf(run), tone: 'dim' },
+  ];
 }
 
 function ranFor(run: Run, startedMs: number | undefined, nowMs: number): string {

@@ -5,7 +5,7 @@ import type { Look } from '../output.js';
 import { renderTable, type Cell, type Column } from './table.js';
 import { compareTrouble, taskStatus, type TaskView } from './task-status.js';
 import { plural, truncate } from './text.js';
-import { formatAge, formatMemoryOf, formatPercent } from './units.js';
+import { formatMemoryOf, formatPercent, formatSince } from './units.js';
 
 export interface PsRow extends TaskView {
   readonly usage: TaskResourceUsage | undefined;
@@ -48,7 +48,7 @@ export function renderPs({ rows, hiddenAllocs }: PsData, look: Look): string[] {
     { text: shortId(row.alloc.ID), tone: 'dim' },
     { text: status.text, tone: status.tone },
     { text: restartsOf(row, look.nowMs) },
-    { text: formatAge(look.nowMs - nsToMs(row.alloc.CreateTime)) },
+    { text: formatSince(look.nowMs - nsToMs(row.alloc.CreateTime)) },
     { text: String(row.state?.Holdfast.Pid ?? NONE) },
     { text: cpuOf(row.usage) },
     { text: memoryOf(row.usage) },
@@ -65,7 +65,7 @@ export function pathOf({ alloc, task }: TaskView): string {
 function restartsOf({ state }: TaskView, nowMs: number): string {
   if (state === undefined || state.Restarts === 0) return '0';
   const last = rfc3339ToMs(state.LastRestart);
-  return last === undefined ? String(state.Restarts) : `${state.Restarts} (${formatAge(nowMs - last)} ago)`;
+  return last === undefined ? String(state.Restarts) : `${state.Restarts} (${formatSince(nowMs - last)} ago)`;
 }
 
 function cpuOf(usage: TaskResourceUsage | undefined): string {

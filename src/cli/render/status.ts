@@ -2,12 +2,13 @@
 import { nsToMs, rfc3339ToMs, type Job, type Node, type TaskEventRow } from '../../api/wire.js';
 import { shortId } from '../../base/ids.js';
 import type { Look, Tone } from '../output.js';
+import { isLive } from '../target.js';
 import { renderEventLine } from './events.js';
 import type { PsRow } from './ps.js';
 import { renderTable, type Column } from './table.js';
 import { taskStatus } from './task-status.js';
-import { pad, plural, sanitize, truncate } from './text.js';
-import { formatAge, formatMemoryOf, formatPercent, formatTime } from './units.js';
+import { pad, plural, sanitize, truncate, wrap } from './text.js';
+import { formatMemoryOf, formatPercent, formatSince, formatTime } from './units.js';
 import { decideVerdict, listTroubles, type Verdict } from './verdict.js';
 
 /** Last lines of one stream of a task. */
@@ -29,6 +30,8 @@ export interface StatusData {
 }
 
 const LABEL_COLUMNS = 9;
+/** Reasons given in full: the verdict shall not leave the screen. */
+const MOST_REASONS = 5;
 
 /** The sheet about a job or a part of it. */
 export function renderStatus(data: StatusData, look: Look): string[] {
@@ -41,7 +44,7 @@ export function renderStatus(data: StatusData, look: Look): string[] {
   return [
     verdictLine(data.target, verdict, look),
     ...(data.job === null ? [] : [field('Job', jobText(data.job, look.nowMs), look)]),
-    ...troubles.map(({ text, tone }, at) => field(at === 0 ? 'Why' : '', text, look, tone)),
+    ...whyLines(troubles, look),
     ...allocLines(data.rows, look),
     ...section(
       'Events',
@@ -64,12 +67,29 @@ function field(label: string, text: string, look: Look, tone: Tone = 'plain'): s
   return look.paint('dim', head) + look.paint(tone, truncate(sanitize(text), look.width - head.length));
 }
 
+/** As `field`, but nothing is cut off. */
+function wrapped(label: string, text: string, look: Look, tone: Tone): string[] {
+  const width = look.width - LABEL_COLUMNS - 2;
+  return wrap(sanitize(text), width).map((line, at) => field(at === 0 ? label : '', line, look, tone));
+}
+
+/** The reasons in full, worst first; of many, how many more there are. */
+function whyLines(troubles: readonly { text: string; tone: Tone }[], look: Look): string[] {
+  const hidden = troubles.length - MOST_REASONS;
+  return [
+    ...troubles
+      .slice(0, MOST_REASONS)
+      .flatMap(({ text, tone }, at) => wrapped(at === 0 ? 'Why' : '', text, look, tone)),
+    ...(hidden > 0 ? [field('', `and ${hidden} more: holdfast ps`, look, 'dim')] : []),
+  ];
+}
+
 function section(label: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : [`  ${label}`, ...lines];
 }
 
 function jobText(job: Job, nowMs: number): string {
-  const age = formatAge(nowMs - nsToMs(job.SubmitTime));
+  const age = formatSince(nowMs - nsToMs(job.SubmitTime));
   return `${job.Type}, version ${job.Version}, ${job.Stop ? 'stopped' : job.Status}, submitted ${age} ago`;
 }
 
@@ -80,8 +100,9 @@ function allocLines(rows: readonly PsRow[], look: Look): string[] {
   for (const row of rows) {
     const { alloc } = row;
     if (alloc.ID !== previous) {
-      const age = formatAge(look.nowMs - nsToMs(alloc.CreateTime));
-      const wanted = alloc.DesiredStatus === 'stop' ? `, to be stopped: ${alloc.DesiredDescription}` : '';
+      const age = formatSince(look.nowMs - nsToMs(alloc.CreateTime));
+      const stop = isLive(alloc) ? 'to be stopped' : 'stopped';
+      const wanted = alloc.DesiredStatus === 'stop' ? `, ${stop}: ${alloc.DesiredDescription}` : '';
       const text = `${shortId(alloc.ID)}  ${alloc.Name}  ${alloc.ClientStatus}, created ${age} ago${wanted}`;
       lines.push(field('Alloc', text, look));
       previous = alloc.ID;
@@ -108,7 +129,7 @@ function lifeFacts({ state }: PsRow, nowMs: number): string[] {
   const finishedMs = rfc3339ToMs(state.FinishedAt);
   if (state.Holdfast.Pid !== null) facts.push(`pid ${state.Holdfast.Pid}`);
   if (state.State === 'running' && state.Holdfast.Phase === 'running' && startedMs !== undefined) {
-    facts.push(`up ${formatAge(nowMs - startedMs)}`);
+    facts.push(`up ${formatSince(nowMs - startedMs)}`);
   }
   if (state.State === 'dead' && finishedMs !== undefined) {
     facts.push(`ended ${formatTime(finishedMs, nowMs)}`);
@@ -159,6 +180,8 @@ const JOB_COLUMNS: readonly Column[] = [
   { title: 'SUBMITTED', align: 'right', drop: 1 },
 ];
 
+const WORST_FIRST: readonly Tone[] = ['bad', 'warn', 'good', 'dim'];
+
 /** The sheet about this host: is all well, and if not, what is not. */
 export function renderHost({ node, jobs, rows }: HostData, look: Look): string[] {
   const warnings = node.Holdfast.Warnings;
@@ -168,7 +191,7 @@ export function renderHost({ node, jobs, rows }: HostData, look: Look): string[]
     ? { word: 'all well', tone: 'good', detail: verdict.detail }
     : { word: 'needs attention', tone: warnings.length > 0 ? 'bad' : verdict.tone, detail: verdict.detail };
   const startedMs = rfc3339ToMs(node.Holdfast.StartedAt);
-  const up = startedMs === undefined ? '' : `, up ${formatAge(look.nowMs - startedMs)}`;
+  const up = startedMs === undefined ? '' : `, up ${formatSince(look.nowMs - startedMs)}`;
   const troubles = listTroubles(rows, look.nowMs);
   const cells = jobs.map((job) => {
     const own = decideVerdict(
@@ -176,14 +199,25 @@ export function renderHost({ node, jobs, rows }: HostData, look: Look): string[]
       look.nowMs,
     );
     const word = job.Stop ? { text: 'stopped', tone: 'dim' as const } : { text: own.word, tone: own.tone };
-    const age = `${formatAge(look.nowMs - nsToMs(job.SubmitTime))} ago`;
-    return [{ text: job.ID }, { text: job.Type }, word, { text: own.detail }, { text: age }];
+    const age = `${formatSince(look.nowMs - nsToMs(job.SubmitTime))} ago`;
+    const tasks = job.Stop && own.detail === plural(0, 'task') ? '-' : own.detail;
+    const row = [{ text: job.ID }, { text: job.Type }, word, { text: tasks }, { text: age }];
+    return { row, rank: WORST_FIRST.indexOf(word.tone) };
   });
   return [
     verdictLine(node.Name, head, look),
     field('Daemon', `holdfast ${node.Version}${up}, data in ${node.Holdfast.DataDir}`, look),
-    ...warnings.map((text) => field('Warning', text, look, 'bad')),
-    ...troubles.map(({ text, tone }, at) => field(at === 0 ? 'Why' : '', text, look, tone)),
-    ...(cells.length === 0 ? [] : ['', ...renderTable(JOB_COLUMNS, cells, look)]),
+    ...warnings.flatMap((text) => wrapped('Warning', text, look, 'bad')),
+    ...whyLines(troubles, look),
+    ...(cells.length === 0
+      ? []
+      : [
+          '',
+          ...renderTable(
+            JOB_COLUMNS,
+            cells.sort((a, b) => a.rank - b.rank).map(({ row }) => row),
+            look,
+          ),
+        ]),
   ];
 }

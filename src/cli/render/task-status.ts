@@ -1,6 +1,7 @@
 /** Owns the words for how a task is: its state with the reason, and when the next try is due. Pure. */
 import { rfc3339ToMs, type AllocListStub, type TaskState } from '../../api/wire.js';
 import type { Tone } from '../output.js';
+import { lastTrouble } from '../reason.js';
 import { formatWait } from './units.js';
 
 /** A task as the tables show it. */
@@ -71,34 +72,25 @@ function phaseStatus(view: TaskView, state: TaskState, nowMs: number): TaskStatu
 
 /** `backoff, retry in 12s (2/3 used; exited 3)`. */
 function backoffText(view: TaskView, state: TaskState, nowMs: number): string {
-  const { NextStart, LastExit, RestartsUsed, PhaseDetail } = state.Holdfast;
+  const { NextStart, RestartsUsed } = state.Holdfast;
   const due = NextStart === null ? undefined : rfc3339ToMs(NextStart);
   const used =
     view.restartsAllowed === undefined
       ? `${RestartsUsed} used`
       : `${RestartsUsed}/${view.restartsAllowed} used`;
-  const why = LastExit?.Text ?? PhaseDetail;
   const when = due === undefined ? 'retry is due' : `retry in ${formatWait(due - nowMs)}`;
-  return `backoff, ${when} (${[used, why].filter((part) => part !== '').join('; ')})`;
+  return `backoff, ${when} (${[used, lastTrouble(state)].filter((part) => part !== '').join('; ')})`;
 }
 
 function overStatus(view: TaskView, state: TaskState): TaskStatus {
   if (state.Failed) {
-    return { text: withReason('failed', failureReason(state)), tone: 'bad', trouble: 'failed' };
+    return { text: withReason('failed', lastTrouble(state)), tone: 'bad', trouble: 'failed' };
   }
   const exit = state.Holdfast.LastExit;
   // A stop that was asked for ends the run by a signal; that is no news.
   if (view.alloc.DesiredStatus === 'stop') return { text: 'stopped', tone: 'dim', trouble: 'over' };
   const isClean = exit === null || (exit.Kind === 'exited' && exit.Code === 0);
   return { text: isClean ? 'complete' : withReason('complete', exit.Text), tone: 'dim', trouble: 'over' };
-}
-
-/** Why a failed task failed, in a few words. */
-export function failureReason(state: TaskState): string {
-  const exit = state.Holdfast.LastExit;
-  const failing = state.Events.findLast((event) => event.FailsTask || event.DriverError !== '');
-  if (exit !== null) return exit.Text;
-  return failing?.DisplayMessage ?? state.Holdfast.PhaseDetail;
 }
 
 function withReason(word: string, reason: string): string {

@@ -36,16 +36,37 @@ function characterWidth(character: string): 0 | 1 | 2 {
 /** The text, cut to `width` columns with an ellipsis if it is longer. */
 export function truncate(text: string, width: number): string {
   if (displayWidth(text) <= width) return text;
-  if (width <= 0) return '';
+  return width <= 0 ? '' : beginning(text, width - 1) + ELLIPSIS;
+}
+
+/** As much of the text as fits into `width` columns. */
+function beginning(text: string, width: number): string {
   let kept = '';
   let used = 0;
   for (const character of text) {
-    const next = characterWidth(character);
-    if (used + next > width - 1) break;
+    used += characterWidth(character);
+    if (used > width) break;
     kept += character;
-    used += next;
   }
-  return kept + ELLIPSIS;
+  return kept;
+}
+
+/**
+ * The text in lines, broken between words where that can be.
+ * @param first columns of the first line
+ * @param others columns of the others
+ */
+export function wrap(text: string, first: number, others = first): string[] {
+  const lines: string[] = [];
+  let rest = text;
+  for (let width = first; displayWidth(rest) > width && width > 1; width = others) {
+    const fitting = beginning(rest, width);
+    const space = rest.charAt(fitting.length) === ' ' ? fitting.length : fitting.lastIndexOf(' ');
+    const end = space > 0 ? space : fitting.length;
+    lines.push(rest.slice(0, end));
+    rest = rest.slice(end).replace(/^ +/, '');
+  }
+  return [...lines, rest];
 }
 
 /** The text filled up with spaces to `width` columns. */

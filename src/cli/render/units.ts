@@ -20,6 +20,11 @@ function two(ms: number, largeMs: number, large: string, smallMs: number, small:
   return `${Math.floor(ms / largeMs)}${large}${rest === 0 ? '' : `${rest}${small}`}`;
 }
 
+/** As `formatAge`, in whole seconds: how long something has been there. */
+export function formatSince(ms: number): string {
+  return ms < SECOND_MS ? '0s' : formatAge(ms);
+}
+
 /** As `formatAge`, but a time to come is rounded up: a wait is not over before it shows 0s. */
 export function formatWait(ms: number): string {
   return ms <= 0 ? '0s' : formatAge(Math.ceil(ms / SECOND_MS) * SECOND_MS);

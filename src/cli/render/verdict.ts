@@ -1,7 +1,7 @@
 /** Owns the verdict on a job or a host: one word, and the reasons. Pure. */
 import type { Tone } from '../output.js';
 import { pathOf } from './ps.js';
-import { taskStatus, type TaskStatus, type TaskView } from './task-status.js';
+import { compareTrouble, taskStatus, type TaskStatus, type TaskView } from './task-status.js';
 import { plural } from './text.js';
 
 export interface Verdict {
@@ -45,13 +45,13 @@ export function decideVerdict(views: readonly TaskView[], nowMs: number): Verdic
   return { word: only !== undefined && words.size === 1 ? only : 'over', tone: 'dim', detail: of };
 }
 
-/** A line for each task that is not as it should be: which one, and why. */
+/** A line for each task that is not as it should be, worst first: which one, and why. */
 export function listTroubles(views: readonly TaskView[], nowMs: number): { text: string; tone: Tone }[] {
-  return views.flatMap((view) => {
-    const status = taskStatus(view, nowMs);
-    const isTrouble = status.trouble !== 'well' && status.trouble !== 'over';
-    return isTrouble ? [{ text: `${pathOf(view)} ${status.text}`, tone: status.tone }] : [];
-  });
+  return views
+    .map((view) => ({ view, status: taskStatus(view, nowMs) }))
+    .filter(({ status }) => status.trouble !== 'well' && status.trouble !== 'over')
+    .sort((a, b) => compareTrouble(a.status.trouble, b.status.trouble))
+    .map(({ view, status }) => ({ text: `${pathOf(view)} ${status.text}`, tone: status.tone }));
 }
 
 function count(statuses: readonly TaskStatus[]): Counts {

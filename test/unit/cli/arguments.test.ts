@@ -97,6 +97,9 @@ describe('an ad hoc job', () => {
     assert.throws(() => adHocJob(['x'], { ...NO_WISHES, memory: 'much' }), isUsage(/--memory "much"/));
     assert.throws(() => adHocJob(['x'], { ...NO_WISHES, memory: '0' }), isUsage(/above 0/));
     assert.throws(() => adHocJob(['///'], NO_WISHES), isUsage(/--name/));
+    for (const name of ['', 'a/b', 'a b']) {
+      assert.throws(() => adHocJob(['x'], { ...NO_WISHES, name }), isUsage(/a name cannot/));
+    }
   });
 });
 

@@ -119,22 +119,25 @@ describe('at 120 columns', () => {
       '● w12  needs attention  3 tasks: 1 failed, 1 backing off, 1 running',
       '  Daemon   holdfast 0.1.0, up 41d, data in /var/lib/holdfast',
       '  Warning  the disk refuses writes: 3 changes wait',
-      '  Why      orders/mail/sender backoff, retry in 12s (2/3 used; exited 3)',
-      '           nightly/dump/pg failed: killed by SIGKILL (OOM killed)',
+      '  Why      nightly/dump/pg failed: killed by SIGKILL (OOM killed)',
+      '           orders/mail/sender backoff, retry in 12s (2/3 used; exited 3)',
       '',
       'JOB      TYPE     STATUS   TASKS                              SUBMITTED',
-      'orders   service  backoff  2 tasks: 1 backing off, 1 running     2h ago',
       'nightly  batch    failed   1 task: 1 failed                      2h ago',
-      'old      service  stopped  0 tasks                               2h ago',
+      'orders   service  backoff  2 tasks: 1 backing off, 1 running     2h ago',
+      'old      service  stopped  -                                     2h ago',
     ]);
   });
   it('history tells a signal from a code', () => {
     assert.deepEqual(history(look(120)), [
-      'ALLOC     TASK    #  STARTED                 RAN FOR  EXIT             PEAK MEM  REASON',
+      'ALLOC     TASK    #  WHEN                    RAN FOR  EXIT             PEAK MEM',
       '90be11f0  sender  1  2026-11-21 13:01:12         41s  exit 137          256 MiB',
-      '90be11f0  sender  2  2026-11-21 13:02:12         41s  SIGKILL           256 MiB  OOM killed',
-      '90be11f0  sender  3  2026-11-21 13:03:12           -  unknown                 -  exit unknown (host rebooted); end of l…',
-      '90be11f0  sender  4  -                             -  could not start         -  exec /opt/x: no such file or directory',
+      '90be11f0  sender  2  2026-11-21 13:02:12         41s  SIGKILL           256 MiB',
+      '    OOM killed',
+      '90be11f0  sender  3  2026-11-21 13:03:12           -  unknown                 -',
+      '    exit unknown (host rebooted); end of log may be missing',
+      '90be11f0  sender  4  2026-11-21 13:04:12           -  could not start         -',
+      '    exec /opt/x: no such file or directory',
       '90be11f0  sender  5  2026-11-21 13:05:12  55m so far  running                 -',
     ]);
   });
@@ -180,23 +183,26 @@ describe('at 80 columns', () => {
       '● w12  needs attention  3 tasks: 1 failed, 1 backing off, 1 running',
       '  Daemon   holdfast 0.1.0, up 41d, data in /var/lib/holdfast',
       '  Warning  the disk refuses writes: 3 changes wait',
-      '  Why      orders/mail/sender backoff, retry in 12s (2/3 used; exited 3)',
-      '           nightly/dump/pg failed: killed by SIGKILL (OOM killed)',
+      '  Why      nightly/dump/pg failed: killed by SIGKILL (OOM killed)',
+      '           orders/mail/sender backoff, retry in 12s (2/3 used; exited 3)',
       '',
       'JOB      TYPE     STATUS   TASKS                              SUBMITTED',
-      'orders   service  backoff  2 tasks: 1 backing off, 1 running     2h ago',
       'nightly  batch    failed   1 task: 1 failed                      2h ago',
-      'old      service  stopped  0 tasks                               2h ago',
+      'orders   service  backoff  2 tasks: 1 backing off, 1 running     2h ago',
+      'old      service  stopped  -                                     2h ago',
     ]);
   });
   it('history', () => {
     assert.deepEqual(history(look(80)), [
-      'TASK    #  STARTED                 RAN FOR  EXIT             REASON',
-      'sender  1  2026-11-21 13:01:12         41s  exit 137',
-      'sender  2  2026-11-21 13:02:12         41s  SIGKILL          OOM killed',
-      'sender  3  2026-11-21 13:03:12           -  unknown          exit unknown (host…',
-      'sender  4  -                             -  could not start  exec /opt/x: no su…',
-      'sender  5  2026-11-21 13:05:12  55m so far  running',
+      'ALLOC     TASK    #  WHEN                    RAN FOR  EXIT             PEAK MEM',
+      '90be11f0  sender  1  2026-11-21 13:01:12         41s  exit 137          256 MiB',
+      '90be11f0  sender  2  2026-11-21 13:02:12         41s  SIGKILL           256 MiB',
+      '    OOM killed',
+      '90be11f0  sender  3  2026-11-21 13:03:12           -  unknown                 -',
+      '    exit unknown (host rebooted); end of log may be missing',
+      '90be11f0  sender  4  2026-11-21 13:04:12           -  could not start         -',
+      '    exec /opt/x: no such file or directory',
+      '90be11f0  sender  5  2026-11-21 13:05:12  55m so far  running                 -',
     ]);
   });
   it('events', () => {
@@ -231,6 +237,7 @@ describe('every rendering', () => {
           ...renderHost({ node: node([text]), jobs: [job({ ID: name })], rows }, at),
           ...renderHistory([runRecord(1, { Task: name, Error: text })], at),
           renderEvent(rowEvent, widths, at),
+          ...renderEvent({ ...rowEvent, Type: 'Terminated' }, widths, at).split('\n'),
         ];
         for (const line of lines) {
           assert.ok(displayWidth(line) <= width, `${displayWidth(line)} > ${width}: ${JSON.stringify(line)}`);

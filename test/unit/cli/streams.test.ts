@@ -97,6 +97,8 @@ describe('a rollout', () => {
     const verdict = judgeRollout(service, [up('a', 'r1'), failed]);
     assert.ok(verdict.kind === 'failed');
     assert.deepEqual([verdict.task, verdict.reason], ['server', 'exited 3; no restarts left']);
+    const again = { ...up('c', 'r3'), Name: failed.Name, CreateTime: failed.CreateTime + 1e6 };
+    assert.equal(judgeRollout(service, [failed, again]).kind, 'waiting', 'what has been replaced is no news');
     const stopped = { ...failed, DesiredStatus: 'stop' as const };
     assert.equal(judgeRollout(service, [up('a', 'r1'), stopped]).kind, 'waiting');
   });

@@ -67,6 +67,19 @@ describe('the status of a task', () => {
     assert.equal(text(row({ alloc: running, state })), 'failed: user "app" is unknown');
   });
 
+  it('names what kept the last attempt from starting, not an older exit', () => {
+    const events = [
+      taskEvent({ Type: 'Terminated', DisplayMessage: 'Task exited 3' }),
+      taskEvent({ Type: 'Driver Failure', DriverError: 'x', DisplayMessage: 'cannot run /opt/x: ENOENT' }),
+      taskEvent({ Type: 'Not Restarting', FailsTask: true, DisplayMessage: 'Policy allows no restarts' }),
+    ];
+    const own = { LastExit: exited(3) };
+    const state = taskState('dead', { Failed: true, Events: events }, own);
+    assert.equal(text(row({ alloc: running, state })), 'failed: cannot run /opt/x: ENOENT');
+    const ranLast = taskState('dead', { Failed: true, Events: events.toReversed() }, own);
+    assert.equal(text(row({ alloc: running, state: ranLast })), 'failed: exited 3');
+  });
+
   it('never says that a retry is due in 0 seconds before it is', () => {
     const state = taskState('backoff', {}, { NextStart: new Date(NOW_MS + 1).toISOString() });
     assert.match(text(row({ alloc: running, state })), /retry in 1s/);

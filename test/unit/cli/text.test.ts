@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { displayWidth, pad, sanitize, truncate } from '../../../src/cli/render/text.js';
+import fc from 'fast-check';
+import { displayWidth, pad, sanitize, truncate, wrap } from '../../../src/cli/render/text.js';
 import {
   formatAge,
   formatMemory,
@@ -34,6 +35,26 @@ describe('text', () => {
     assert.equal(sanitize('a\r\nb\x00c'), 'a··b·c');
     assert.equal(sanitize('abc\u202etxt'), 'abc·txt');
     assert.equal(sanitize('größe 日本 👍'), 'größe 日本 👍');
+  });
+});
+
+describe('wrapping', () => {
+  it('loses nothing but spaces at the breaks, and keeps to the width', () => {
+    assert.deepEqual(wrap('cannot run /no/such/program: no such file', 16), [
+      'cannot run',
+      '/no/such/program',
+      ': no such file',
+    ]);
+    assert.deepEqual(wrap('ein wort', 80), ['ein wort']);
+    assert.deepEqual(wrap('日本語', 5, 2), ['日本', '語']);
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), fc.integer({ min: 2, max: 20 }), (raw, width) => {
+        const text = sanitize(raw);
+        const lines = wrap(text, width);
+        assert.equal(lines.join('').replaceAll(' ', ''), text.replaceAll(' ', ''));
+        for (const line of lines) assert.ok(displayWidth(line) <= width, JSON.stringify(line));
+      }),
+    );
   });
 });
 
