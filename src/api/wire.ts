@@ -72,6 +72,7 @@ const HTTP_STATUS: Readonly<Record<ErrorCode, number>> = {
   store_unavailable: 503,
   timeout: 504,
   too_many: 429,
+  wrong_host: 500,
 };
 
 /** The HTTP status of an error. The only such map. */

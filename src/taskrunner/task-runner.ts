@@ -32,7 +32,8 @@ export interface TaskRunnerDeps {
   readonly driver: Driver;
   readonly hooks: readonly TaskHook[];
   readonly storedHooks: readonly HookRecord[];
-  readonly maxKillTimeoutMs: number;
+  /** The cap of every kill_timeout as it is now. */
+  readonly maxKillTimeoutMs: () => number;
   readonly agentEnv: Readonly<Record<string, string | undefined>>;
   readonly nodeFacts: Readonly<Record<string, string>>;
   /** Stores changes of this task together with its new record (the alloc's status goes along). */
@@ -213,7 +214,7 @@ export class TaskRunner {
       roll: clock.roll(),
       freshRunId: newRunId(),
       defaultKillSignal: driver.defaultKillSignal,
-      maxKillTimeoutMs,
+      maxKillTimeoutMs: maxKillTimeoutMs(),
     });
     this.#state = result.state;
     if (result.refused !== undefined) {

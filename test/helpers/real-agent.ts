@@ -87,9 +87,9 @@ export class RealAgent implements AsyncDisposable {
     };
   }
 
-  /** Starts the daemon and waits until it answers. */
-  async start(): Promise<void> {
-    const args = ['agent', '--data-dir', this.dataDir, ...(this.#setting.args ?? [])];
+  /** Starts the daemon and waits until it answers. @param more arguments for this start only */
+  async start(more: readonly string[] = []): Promise<void> {
+    const args = ['agent', '--data-dir', this.dataDir, ...(this.#setting.args ?? []), ...more];
     const child = spawn(process.execPath, [CLI, ...args], {
       env: { ...this.env, ...this.#setting.env },
       stdio: ['ignore', 'ignore', 'pipe'],
