@@ -51,6 +51,11 @@ const COMMANDS: readonly Entry[] = [
   { name: 'restart', summary: 'restart running tasks', load: () => import('./commands/restart.js') },
   { name: 'signal', summary: 'send a signal to running tasks', load: () => import('./commands/signal.js') },
   { name: 'inspect', summary: 'print the stored record', load: () => import('./commands/inspect.js') },
+  {
+    name: 'node',
+    summary: 'say what this host can do, and what is missing',
+    load: () => import('./commands/node.js'),
+  },
   { name: 'version', summary: 'print the version', load: () => import('./commands/version.js') },
 ];
 

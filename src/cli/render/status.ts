@@ -57,18 +57,19 @@ export function renderStatus(data: StatusData, look: Look): string[] {
   ];
 }
 
-function verdictLine(name: string, verdict: Verdict, look: Look): string {
+export function verdictLine(name: string, verdict: Verdict, look: Look): string {
   const line = truncate(`● ${sanitize(name)}  ${sanitize(verdict.word)}  ${verdict.detail}`, look.width);
   return look.paint(verdict.tone, line.slice(0, 1)) + line.slice(1);
 }
 
-function field(label: string, text: string, look: Look, tone: Tone = 'plain'): string {
+/** One line of a sheet. */
+export function field(label: string, text: string, look: Look, tone: Tone = 'plain'): string {
   const head = `  ${pad(label, LABEL_COLUMNS)}`;
   return look.paint('dim', head) + look.paint(tone, truncate(sanitize(text), look.width - head.length));
 }
 
 /** As `field`, but nothing is cut off. */
-function wrapped(label: string, text: string, look: Look, tone: Tone): string[] {
+export function wrapped(label: string, text: string, look: Look, tone: Tone): string[] {
   const width = look.width - LABEL_COLUMNS - 2;
   return wrap(sanitize(text), width).map((line, at) => field(at === 0 ? label : '', line, look, tone));
 }

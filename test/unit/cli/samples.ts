@@ -295,6 +295,10 @@ export function node(warnings: readonly string[] = []): Pick<Node, 'Name' | 'Ver
     Holdfast: {
       BootID: 'b',
       DataDir: '/var/lib/holdfast',
+      Socket: '/var/lib/holdfast/holdfast.sock',
+      NodeVersion: 'v20.19.0',
+      CgroupMode: 'v2',
+      Capabilities: [],
       StartedAt: msToRfc3339(NOW_MS - 41 * DAY),
       Warnings: warnings,
     },
