@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "executor.h"
+#include "notify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -144,9 +145,11 @@ int main(int argc, char **argv, char **envp) {
 		(void) printf("holdfast-executor %s protocol %d\n", HOLDFAST_VERSION, PROTOCOL_VERSION);
 		return fflush(stdout) == 0 ? 0 : 1;
 	}
+	if (argc == 2 && strcmp(argv[1], "notify") == 0)
+		return notify(getenv("NOTIFY_SOCKET"));
 	bool adopt = argc == 3 && strcmp(argv[1], "adopt") == 0;
 	if (!adopt && (argc != 3 || strcmp(argv[1], "run") != 0)) {
-		(void) fprintf(stderr, "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | version\n");
+		(void) fprintf(stderr, "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | notify | version\n");
 		return TOLD_NO_SETUP;
 	}
 	struct executor *x = &executor;

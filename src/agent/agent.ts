@@ -19,8 +19,10 @@ import { taskDirHook } from '../taskrunner/hooks/task-dir.js';
 import type { AgentConfig } from './config.js';
 import { DataDir } from './data-dir.js';
 import { createDrivers } from './drivers.js';
+import { bindToHost, readMachineMark } from './host-binding.js';
 import { gatherNodeFacts, interpolationFacts, readNodeId } from './node.js';
 import { createOperations } from './operations.js';
+import { statusLine } from './status-line.js';
 
 /** A running agent. */
 export interface Agent {
@@ -29,13 +31,17 @@ export interface Agent {
   readonly tcpUrl: string | undefined;
   /** Allocs that are not over. */
   liveAllocs(): number;
+  /** How its tasks are, in one line. */
+  status(): string;
+  /** Caps every kill_timeout from now on; a stop that is under way keeps its deadline. */
+  setMaxKillTimeout(ms: number): void;
   /** Leaves: closes doors and store; every task goes on. Twice is allowed. */
   close(): Promise<void>;
 }
 
 /**
  * Starts an agent on `config.dataDir`. The caller closes it.
- * @throws AgentError store_locked (another agent has it), schema_too_new, store_corrupt, already_running (socket), …
+ * @throws AgentError store_locked (another agent has it), schema_too_new, store_corrupt, wrong_host, already_running (socket), …
  */
 export async function startAgent(
   config: AgentConfig,
@@ -49,6 +55,11 @@ export async function startAgent(
     await dataDir.make();
     const store = openSqliteStore({ path: dataDir.stateDb, clock, logger, bootId });
     scope.add('store', () => store.close());
+    await bindToHost(store, logger, {
+      mark: readMachineMark(),
+      accept: config.acceptHost,
+      dataDir: config.dataDir,
+    });
     const drivers = createDrivers({
       clock,
       logger,
@@ -64,6 +75,7 @@ export async function startAgent(
       startedAtMs: clock.wallMs(),
       drivers: await drivers.fingerprints(),
     });
+    let { maxKillTimeoutMs } = config;
     const allocs = new AllocTable({
       clock,
       bootId,
@@ -71,7 +83,7 @@ export async function startAgent(
       store,
       driver: (name) => drivers.get(name),
       hooks: [taskDirHook],
-      maxKillTimeoutMs: config.maxKillTimeoutMs,
+      maxKillTimeoutMs: () => maxKillTimeoutMs,
       agentEnv: process.env,
       nodeFacts: interpolationFacts(node, config),
       taskDirs: (allocId, task) => dataDir.taskDirs(allocId, task),
@@ -124,6 +136,11 @@ export async function startAgent(
       operations,
       tcpUrl: server.tcpUrl,
       liveAllocs: () => allocs.liveCount(),
+      status: () =>
+        statusLine(allocs.liveIds().flatMap((id) => store.listTasks(id).map(({ phase }) => phase))),
+      setMaxKillTimeout: (ms) => {
+        maxKillTimeoutMs = ms;
+      },
       close: () => scope.close(),
     };
   } catch (error) {

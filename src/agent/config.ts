@@ -23,6 +23,8 @@ export interface AgentConfig {
   readonly nodeName: string | undefined;
   readonly datacenter: string;
   readonly meta: Readonly<Record<string, string>>;
+  /** Take over a data directory that was made on another host. */
+  readonly acceptHost: boolean;
 }
 
 /** What the command line may say; undefined = not said. */
@@ -32,6 +34,7 @@ export interface AgentOptions {
   readonly socket?: string | undefined;
   readonly http?: string | undefined;
   readonly logLevel?: string | undefined;
+  readonly acceptHost?: boolean | undefined;
 }
 
 const duration = z.string().transform((text, context) => {
@@ -80,6 +83,7 @@ export async function readAgentConfig(
     nodeName: file.name,
     datacenter: file.datacenter ?? 'dc1',
     meta: file.meta ?? {},
+    acceptHost: options.acceptHost ?? false,
   };
 }
 

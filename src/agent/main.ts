@@ -4,44 +4,52 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock, sleep } from '../base/clock.js';
 import { AgentError, describeError, describeSystemError } from '../base/errors.js';
-import { createLogger, silentLogger, type Logger } from '../base/log.js';
+import { createLogger, silentLogger, type AdjustableLogger, type Logger } from '../base/log.js';
+import { findExecutor } from '../executor/binary.js';
 import { parseJobFile, renderFaults } from '../jobspec/parse.js';
 import type { Job } from '../jobspec/types.js';
 import { startAgent, type Agent } from './agent.js';
 import { readAgentConfig, type AgentConfig, type AgentOptions } from './config.js';
 import { printEvents } from './dev-output.js';
+import { Notifier } from './notify.js';
+import { compareConfig, describeReload } from './reload.js';
+import { ServiceReport, watchdogEveryMs } from './service-report.js';
 
 /** How long `dev` waits for its tasks to end before it says which ones it leaves. */
 const DEV_STOP_MS = 60_000;
 
 /**
  * `holdfast agent`: runs until SIGTERM or SIGINT, then leaves without touching a task. Ends the process.
- * SIGHUP reads the config again (only what can change while running: nothing yet but the check of the file).
+ * SIGHUP reads the config again, applies what can change while running, and logs what needs a restart.
  */
 export async function runAgent(options: AgentOptions): Promise<never> {
   const config = await readConfig(options);
   const logger = createLogger(config.logLevel);
   dieLoudly(logger);
+  const service = createServiceReport(logger);
+  const hangups = new HangUps();
   let agent: Agent;
   try {
     agent = await startAgent(config, { clock: systemClock, logger });
   } catch (error) {
     logger.error({ error: describeError(error) }, 'agent cannot start');
+    service.failed(describeError(error));
+    await service.close();
     fail(error);
   }
-  process.on('SIGHUP', () => {
-    readAgentConfig(options, process.env, process.getuid?.() ?? 0).then(
-      () => {
-        logger.info({}, 'config is valid; what it changes takes effect at the next start of the agent');
-      },
-      (error: unknown) => {
-        logger.error({ error: describeError(error) }, 'config is not valid, going on with the old one');
-      },
-    );
+  const left = nextSignal(['SIGTERM', 'SIGINT']);
+  service.ready({
+    status: () => agent.status(),
+    onChanged: (listener) => agent.store.onCommitted(listener),
+    // A read of the database: a disk that only refuses writes must not cost us the agent.
+    probe: () => agent.store.getHost('node_id'),
   });
-  const signal = await nextSignal(['SIGTERM', 'SIGINT']);
+  hangups.answer(reloader(options, config, { logger, agent, service }));
+  const signal = await left;
   logger.info({ signal, allocs: agent.liveAllocs() }, 'agent leaves; tasks keep running');
+  service.stopping();
   await agent.close();
+  await service.close();
   process.exit(0);
 }
 
@@ -76,6 +84,73 @@ export async function runDev(
   await agent.close();
   await rm(temporary, { recursive: true, force: true });
   process.exit(code);
+}
+
+/** Takes SIGHUP from its making on: one that comes while the agent starts must not end it, and is answered afterwards. */
+class HangUps {
+  #isWaiting = false;
+  #answer = (): void => {
+    this.#isWaiting = true;
+  };
+
+  constructor() {
+    process.on('SIGHUP', () => {
+      this.#answer();
+    });
+  }
+
+  answer(answer: () => void): void {
+    this.#answer = answer;
+    if (this.#isWaiting) answer();
+  }
+}
+
+/** Gives what reads the settings again and applies them; one reading at a time, in order. */
+function reloader(
+  options: AgentOptions,
+  started: AgentConfig,
+  { logger, agent, service }: { logger: AdjustableLogger; agent: Agent; service: ServiceReport },
+): () => void {
+  let inForce = started;
+  const reload = async (): Promise<void> => {
+    service.reloading();
+    try {
+      const change = compareConfig(
+        inForce,
+        await readAgentConfig(options, process.env, process.getuid?.() ?? 0),
+      );
+      inForce = change.inForce;
+      agent.setMaxKillTimeout(inForce.maxKillTimeoutMs);
+      // Told whatever the level: somebody has asked.
+      logger.setLevel('info');
+      logger.info({ applied: change.applied, need_restart: change.needRestart }, describeReload(change));
+      logger.setLevel(inForce.logLevel);
+      service.reloaded(undefined);
+    } catch (error) {
+      logger.error({ error: describeError(error) }, 'config is not valid, going on with the old one');
+      service.reloaded(describeError(error));
+    }
+  };
+  let last = Promise.resolve();
+  return () => {
+    last = last.then(reload);
+  };
+}
+
+/** Speaks to the service manager, if one has started this process. */
+function createServiceReport(logger: Logger): ServiceReport {
+  const clock = systemClock;
+  const socket = process.env['NOTIFY_SOCKET'];
+  return new ServiceReport({
+    clock,
+    notifier: new Notifier({
+      clock,
+      logger,
+      socket: socket === '' ? undefined : socket,
+      findHelper: () => findExecutor(),
+    }),
+    watchdogMs: watchdogEveryMs(process.env, process.pid),
+  });
 }
 
 /** Ends the process when the file cannot be read or has faults. */

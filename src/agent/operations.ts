@@ -33,6 +33,7 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
 
   return {
     registerJob: async (job, { checkIndex }) => toChange(job.id, await scheduler.register(job, checkIndex)),
+    planJob: (job) => scheduler.plan(job),
     stopJob: async (jobId, options) => toChange(jobId, await scheduler.stop(jobId, options)),
     stopAlloc: (allocId, { noShutdownDelay }) => scheduler.stopAlloc(allocId, noShutdownDelay),
     restartAlloc: (allocId, { task }) => running(allocId, task).restart(task, 'restart was requested'),

@@ -25,7 +25,8 @@ export interface AllocRunnerDeps {
   /** The driver of that name, or one that says it does not exist. */
   readonly driver: (name: string) => Driver;
   readonly hooks: readonly TaskHook[];
-  readonly maxKillTimeoutMs: number;
+  /** The cap of every kill_timeout as it is now. */
+  readonly maxKillTimeoutMs: () => number;
   readonly agentEnv: Readonly<Record<string, string | undefined>>;
   readonly nodeFacts: Readonly<Record<string, string>>;
   readonly taskDirs: (allocId: string, task: string) => TaskDirs;

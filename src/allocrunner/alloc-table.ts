@@ -53,6 +53,11 @@ export class AllocTable {
     return this.#leaving;
   }
 
+  /** Ids of the allocs that are not over. */
+  liveIds(): readonly string[] {
+    return [...this.#runners.keys()];
+  }
+
   liveCount(): number {
     return this.#runners.size;
   }

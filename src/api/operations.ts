@@ -1,6 +1,7 @@
 /** Owns what the HTTP API may ask of the agent besides reading the store. Implemented in the composition root. */
 import type { DriverFingerprint } from '../drivers/driver.js';
 import type { Job } from '../jobspec/types.js';
+import type { JobPlan } from '../scheduler/plan.js';
 import type { TaskUsage } from '../stats/usage.js';
 
 /** What a registration or a stop did. */
@@ -39,6 +40,8 @@ export interface AgentOperations {
    * @throws AgentError conflict, job_invalid, store_unavailable
    */
   registerJob(job: Job, options: { readonly checkIndex?: number }): Promise<JobChange>;
+  /** Says what registering the job would do now. Changes nothing. */
+  planJob(job: Job): JobPlan;
   /** Stops a job's allocs; with `purge` the job is forgotten once they have ended. @throws AgentError not_found */
   stopJob(
     jobId: string,

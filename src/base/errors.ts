@@ -33,6 +33,7 @@ export const ERROR_CODES = [
   'store_unavailable',
   'timeout',
   'too_many',
+  'wrong_host',
 ] as const;
 
 export type ErrorCode = (typeof ERROR_CODES)[number];

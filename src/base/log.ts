@@ -1,5 +1,5 @@
 /** Owns the agent's own log: JSON lines by pino, with child fields (alloc_id, task). Values of env never go in. */
-import { pino, destination } from 'pino';
+import { pino, destination, type Logger as PinoLogger } from 'pino';
 
 export interface Logger {
   debug(fields: object, message: string): void;
@@ -7,6 +7,11 @@ export interface Logger {
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
   child(fields: object): Logger;
+}
+
+/** A logger whose level, and that of all its children, can be changed. */
+export interface AdjustableLogger extends Logger {
+  setLevel(level: LogLevel): void;
 }
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
@@ -17,10 +22,12 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
  * instruction kills the process.
  * @param fd 2 for the daemon
  */
-export function createLogger(level: LogLevel, fd = 2): Logger {
-  return pino(
+export function createLogger(level: LogLevel, fd = 2): AdjustableLogger {
+  const threshold: Threshold = { level };
+  const sink = pino(
     {
-      level,
+      // Ours decides what is written: pino copies a level into each child.
+      level: 'debug',
       base: null,
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       formatters: { level: (label) => ({ level: label }) },
@@ -28,6 +35,30 @@ export function createLogger(level: LogLevel, fd = 2): Logger {
     },
     destination({ fd, sync: true }),
   );
+  return {
+    ...aboveThreshold(sink, threshold),
+    setLevel: (changed) => {
+      threshold.level = changed;
+    },
+  };
+}
+
+/** Shared by a logger and all its children. */
+interface Threshold {
+  level: LogLevel;
+}
+
+function aboveThreshold(sink: PinoLogger, threshold: Threshold): Logger {
+  const write = (level: LogLevel) => (fields: object, message: string) => {
+    if (LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(threshold.level)) sink[level](fields, message);
+  };
+  return {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    child: (fields) => aboveThreshold(sink.child(fields), threshold),
+  };
 }
 
 /** Drops everything: for tests and for tools that have no log. */

@@ -1,6 +1,6 @@
 /** Owns the options of the commands that run a daemon. */
 import type { Command } from 'commander';
-import { textOf, type Options } from './command.js';
+import { flagOf, textOf, type Options } from './command.js';
 
 /** What of the daemon's settings the command line may say. */
 interface AgentOptions {
@@ -9,6 +9,7 @@ interface AgentOptions {
   readonly socket: string | undefined;
   readonly http: string | undefined;
   readonly logLevel: string | undefined;
+  readonly acceptHost: boolean;
 }
 
 export function addAgentOptions(command: Command, { isTemporary = false } = {}): Command {
@@ -18,6 +19,7 @@ export function addAgentOptions(command: Command, { isTemporary = false } = {}):
       '--data-dir <dir>',
       'state, logs and task directories (default: /var/lib/holdfast, or for a user ~/.local/state/holdfast)',
     );
+    command.option('--accept-host', 'take over a data directory that was made on another host');
   }
   return command
     .option('--socket <path>', 'unix socket of the API (default: holdfast.sock in the data directory)')
@@ -32,5 +34,6 @@ export function agentOptions(options: Options): AgentOptions {
     socket: textOf(options, 'socket'),
     http: textOf(options, 'http'),
     logLevel: textOf(options, 'logLevel'),
+    acceptHost: flagOf(options, 'acceptHost'),
   };
 }

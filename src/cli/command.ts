@@ -1,7 +1,7 @@
 /** Owns what the modules in commands/ are made of: how a command declares itself and how it is run. */
 import type { Command } from 'commander';
 import type { Cli } from './cli.js';
-import type { ExitCode } from './exit.js';
+import { CliError, EXIT, type ExitCode } from './exit.js';
 
 /** What a command is given to declare itself with. */
 export interface Definition {
@@ -38,6 +38,14 @@ export function textOf(options: Options, name: string): string | undefined {
 export function listOf(options: Options, name: string): readonly string[] {
   const value = options[name];
   return Array.isArray(value) ? value.map(String) : [];
+}
+
+/** The value of `--check-index N`. @throws CliError usage */
+export function readCheckIndex(options: Options): number | undefined {
+  const text = textOf(options, 'checkIndex');
+  if (text === undefined) return undefined;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new CliError(EXIT.usage, `--check-index ${JSON.stringify(text)}: give a whole number from 0`);
 }
 
 /** Adds --json, for commands that read. */

@@ -60,6 +60,7 @@ export function exitCodeOf(code: ErrorCode): ExitCode {
     case 'store_unavailable':
     case 'timeout':
     case 'too_many':
+    case 'wrong_host':
       return EXIT.failed;
   }
 }

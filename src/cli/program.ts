@@ -31,6 +31,11 @@ const COMMANDS: readonly Entry[] = [
     load: () => import('./commands/run.js'),
   },
   { name: 'validate', summary: 'check a job file', load: () => import('./commands/validate.js') },
+  {
+    name: 'plan',
+    summary: 'say what running a job file would do, without doing it',
+    load: () => import('./commands/plan.js'),
+  },
   { name: 'ps', summary: 'list tasks, failed ones first', load: () => import('./commands/ps.js') },
   {
     name: 'status',

@@ -2,7 +2,6 @@
  * Owns jobs in stand-alone mode: registers, stops and purges them, and carries out what place.ts decides. One
  * evaluation at a time, so that no place is ever filled twice.
  */
-import { isDeepStrictEqual } from 'node:util';
 import type { AllocSubject, AllocTable } from '../allocrunner/alloc-table.js';
 import type { Clock } from '../base/clock.js';
 import { AgentError, describeError } from '../base/errors.js';
@@ -11,7 +10,8 @@ import type { Logger } from '../base/log.js';
 import type { Job } from '../jobspec/types.js';
 import type { AllocRecord, Change, JobRecord, StateStore } from '../state/store.js';
 import { newTaskRecord } from '../taskrunner/machine.js';
-import { place, type Placement } from './place.js';
+import { place, type PlaceInput, type Placement } from './place.js';
+import { nextJob, planJob, type JobPlan } from './plan.js';
 
 export interface SchedulerDeps {
   readonly clock: Clock;
@@ -83,16 +83,9 @@ export class Scheduler {
           `job ${spec.id} has changed: its index is ${indexNow}, not ${checkIndex}; look at it with "holdfast inspect ${spec.id}", then run it with --check-index ${indexNow}`,
         );
       }
-      const same =
-        before !== undefined && !before.record.stopped && isDeepStrictEqual(before.record.spec, spec);
+      const job = nextJob(before?.record, spec, clock.wallMs());
+      const same = job === before?.record;
       if (!same) {
-        const job: JobRecord = {
-          id: spec.id,
-          version: before === undefined ? 0 : before.record.version + 1,
-          spec,
-          stopped: false,
-          submittedAtMs: clock.wallMs(),
-        };
         await store.commit(
           [
             { kind: 'put_job', job },
@@ -104,6 +97,12 @@ export class Scheduler {
       await this.#evaluateOrRetry(spec.id, { retryFailed: true });
       return this.#evaluated(spec.id, same);
     });
+  }
+
+  /** Says what `register` would do now, and does nothing. */
+  plan(spec: Job): JobPlan {
+    const { store, clock } = this.#deps;
+    return planJob(store.getJob(spec.id), spec, { ...this.#seen(spec.id), nowMs: clock.wallMs() });
   }
 
   /**
@@ -182,22 +181,26 @@ export class Scheduler {
   }
 
   async #evaluate(jobId: string, options: EvaluateOptions): Promise<void> {
-    const { store, allocs } = this.#deps;
+    const { store } = this.#deps;
     const job = options.job ?? store.getJob(jobId)?.record;
     if (job === undefined) return;
-    const placements = place({
-      job,
-      allocs: store.listAllocs({ jobId }).map(({ record }) => record),
-      isLive: (id) => allocs.isLive(id),
-      specOf: (version) => store.getJobVersion(jobId, version)?.record.spec,
-      retryFailed: options.retryFailed ?? false,
-    });
+    const placements = place({ ...this.#seen(jobId), job, retryFailed: options.retryFailed ?? false });
     await this.#stopAllocs(
       placements.filter((placement) => placement.kind === 'stop'),
       options.noShutdownDelay ?? false,
     );
     await this.#run(job, placements);
     await this.#purgeIfOver(job);
+  }
+
+  /** What of this host decides about the places of a job. */
+  #seen(jobId: string): Pick<PlaceInput, 'allocs' | 'isLive' | 'specOf'> {
+    const { store, allocs } = this.#deps;
+    return {
+      allocs: store.listAllocs({ jobId }).map(({ record }) => record),
+      isLive: (id) => allocs.isLive(id),
+      specOf: (version) => store.getJobVersion(jobId, version)?.record.spec,
+    };
   }
 
   /** Allocs that stop already, and wait for `shutdown_delay`, shall not wait any longer. */

@@ -32,7 +32,8 @@ export interface TaskRunnerDeps {
   readonly driver: Driver;
   readonly hooks: readonly TaskHook[];
   readonly storedHooks: readonly HookRecord[];
-  readonly maxKillTimeoutMs: number;
+  /** The cap of every kill_timeout as it is now. */
+  readonly maxKillTimeoutMs: () => number;
   readonly agentEnv: Readonly<Record<string, string | undefined>>;
   readonly nodeFacts: Readonly<Record<string, string>>;
   /** Stores changes of this task together with its new record (the alloc's status goes along). */
@@ -60,6 +61,9 @@ export interface TaskRunnerSubject {
   /** As stored, or a new one. */
   readonly record: TaskRecord;
 }
+
+/** What became of a change: `later` = it is on its way to the store, and nothing that was asked for waits for it. */
+type Stored = 'stored' | 'kept' | 'later';
 
 interface Message {
   readonly event: RunnerEvent;
@@ -210,7 +214,7 @@ export class TaskRunner {
       roll: clock.roll(),
       freshRunId: newRunId(),
       defaultKillSignal: driver.defaultKillSignal,
-      maxKillTimeoutMs,
+      maxKillTimeoutMs: maxKillTimeoutMs(),
     });
     this.#state = result.state;
     if (result.refused !== undefined) {
@@ -227,7 +231,7 @@ export class TaskRunner {
     return undefined;
   }
 
-  async #persist(result: StepResult): Promise<'stored' | 'kept' | { readonly refusal: string }> {
+  async #persist(result: StepResult): Promise<Stored | { readonly refusal: string }> {
     const { record } = result.state;
     // A task that waits for a full disk or a lost executor says the same again with each try.
     if (result.runChanges.length === 0 && isDeepStrictEqual(record, this.#handedOver)) return 'stored';
@@ -245,11 +249,17 @@ export class TaskRunner {
     const commit = this.#deps.persist(record, changes, isIntent ? 'reject' : 'keep');
     if (!isIntent) this.#handedOver = record;
     if (!isIntent && result.effects.every(canRunBeforeStored)) {
-      // The store keeps the order; waiting here would only make the next event wait.
-      commit.catch((error: unknown) => {
-        this.#logger.error({ error: describeError(error) }, 'a change can never be stored, ignoring');
-      });
-      return 'stored';
+      // The store keeps the order; waiting here would only make the next event wait. What waits is the cleaning up.
+      commit.then(
+        (how) => {
+          this.#releaseAll(result.effects, how);
+        },
+        (error: unknown) => {
+          this.#logger.error({ error: describeError(error) }, 'a change can never be stored, ignoring');
+          this.#releaseAll(result.effects, 'kept');
+        },
+      );
+      return 'later';
     }
     try {
       const how = await commit;
@@ -298,7 +308,7 @@ export class TaskRunner {
 
   // ---- effects ---------------------------------------------------------------------------------------------------
 
-  #perform(effect: Effect, stored: 'stored' | 'kept', reply: Message['reply']): void {
+  #perform(effect: Effect, stored: Stored, reply: Message['reply']): void {
     switch (effect.kind) {
       case 'run_hooks':
         void this.#runHooks(effect.phase, effect.attempt);
@@ -319,7 +329,7 @@ export class TaskRunner {
         void this.#signal(effect.signal, reply);
         return;
       case 'release':
-        this.#release(effect.runId, stored);
+        if (stored !== 'later') this.#release(effect.runId, stored);
         return;
       case 'set_timer':
         this.#setTimer(effect.id, effect.delayMs);
@@ -355,6 +365,7 @@ export class TaskRunner {
       allocId: this.#subject.allocId,
       task: this.#subject.task,
       dirs: this.#subject.dirs,
+      attempt,
       config: () => this.#resolvedConfig(this.#env()),
       emit: (event) => {
         this.#post({ kind: 'say', event });
@@ -487,6 +498,10 @@ export class TaskRunner {
     if (stored === 'stored') this.#payReleases();
   }
 
+  #releaseAll(effects: readonly Effect[], stored: 'stored' | 'kept'): void {
+    for (const effect of effects) if (effect.kind === 'release') this.#release(effect.runId, stored);
+  }
+
   #payReleases(): void {
     for (const { runId, release } of this.#owedReleases.splice(0)) {
       release().catch((error: unknown) => {
@@ -546,6 +561,7 @@ export class TaskRunner {
 /** Effects that are harmless if the agent dies before the record is stored: they are simply done again. */
 function canRunBeforeStored(effect: Effect): boolean {
   return (
+    effect.kind === 'release' ||
     effect.kind === 'run_hooks' ||
     effect.kind === 'set_timer' ||
     effect.kind === 'abort_hooks' ||

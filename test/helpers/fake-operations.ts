@@ -10,6 +10,7 @@ import type { AgentOperations, JobChange, NodeFacts } from '../../src/api/operat
 import type { ExitResult } from '../../src/events/exit-result.js';
 import type { TaskEvent } from '../../src/events/task-event.js';
 import type { Job, TaskGroup } from '../../src/jobspec/types.js';
+import { planJob, type JobPlan } from '../../src/scheduler/plan.js';
 import type { AllocRecord, Change, RunRecord, StateStore, TaskRecord } from '../../src/state/store.js';
 import type { TaskUsage } from '../../src/stats/usage.js';
 import { BOOT, taskRecord } from './records.js';
@@ -44,6 +45,16 @@ export class FakeOperations implements AgentOperations {
       ]);
     }
     return this.#change(job.id, unchanged);
+  }
+
+  planJob(job: Job): JobPlan {
+    const living = new Set(this.#living(job.id).map(({ id }) => id));
+    return planJob(this.#store.getJob(job.id), job, {
+      allocs: this.#store.listAllocs({ jobId: job.id }).map(({ record }) => record),
+      isLive: (id) => living.has(id),
+      specOf: (version) => this.#store.getJobVersion(job.id, version)?.record.spec,
+      nowMs: this.#clock.wallMs(),
+    });
   }
 
   async stopJob(

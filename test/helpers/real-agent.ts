@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream, existsSync, readdirSync, readFileSync, rmdirSync } from 'node:fs';
+import { createWriteStream, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isAlive, type ProcessRef } from '../../src/base/host.js';
 import type { AllocListStub, Run, TaskEventRow, TaskState } from '../../src/api/wire.js';
+import { cgroupRoots, readStatus, removeTree } from './host-traces.js';
 import { until } from './until.js';
 
 const CLI = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
@@ -25,6 +26,12 @@ export interface Said {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
+}
+
+/** What the daemon is started with besides its data directory. */
+export interface AgentSetting {
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** One task as the API tells of it. */
@@ -40,11 +47,12 @@ export class RealAgent implements AsyncDisposable {
   readonly dataDir: string;
   readonly socket: string;
   readonly cgroupRoot: string;
+  readonly #setting: AgentSetting;
   #process: ChildProcess | undefined;
 
   /** Makes the directory and starts the daemon on it. The caller closes it. */
-  static async start(): Promise<RealAgent> {
-    const agent = new RealAgent(await mkdtemp(join(tmpdir(), 'hf-')));
+  static async start(setting: AgentSetting = {}): Promise<RealAgent> {
+    const agent = new RealAgent(await mkdtemp(join(tmpdir(), 'hf-')), setting);
     try {
       await agent.start();
     } catch (error) {
@@ -54,8 +62,9 @@ export class RealAgent implements AsyncDisposable {
     return agent;
   }
 
-  private constructor(dir: string) {
+  private constructor(dir: string, setting: AgentSetting) {
     this.dir = dir;
+    this.#setting = setting;
     this.dataDir = join(dir, 'data');
     this.socket = join(this.dataDir, 'holdfast.sock');
     agents += 1;
@@ -78,10 +87,11 @@ export class RealAgent implements AsyncDisposable {
     };
   }
 
-  /** Starts the daemon and waits until it answers. */
-  async start(): Promise<void> {
-    const child = spawn(process.execPath, [CLI, 'agent', '--data-dir', this.dataDir], {
-      env: this.env,
+  /** Starts the daemon and waits until it answers. @param more arguments for this start only */
+  async start(more: readonly string[] = []): Promise<void> {
+    const args = ['agent', '--data-dir', this.dataDir, ...(this.#setting.args ?? []), ...more];
+    const child = spawn(process.execPath, [CLI, ...args], {
+      env: { ...this.env, ...this.#setting.env },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     this.#process = child;
@@ -162,11 +172,14 @@ export class RealAgent implements AsyncDisposable {
   }
 
   /** Runs the command line against this agent. */
-  async cli(args: readonly string[], options: { readonly cwd?: string } = {}): Promise<Said> {
+  async cli(
+    args: readonly string[],
+    options: { readonly cwd?: string; readonly env?: Readonly<Record<string, string>> } = {},
+  ): Promise<Said> {
     const child = spawn(process.execPath, [CLI, ...args], {
-      env: this.env,
       stdio: ['ignore', 'pipe', 'pipe'],
       ...options,
+      env: { ...this.env, ...options.env },
     });
     let stdout = '';
     let stderr = '';
@@ -285,40 +298,5 @@ export class RealAgent implements AsyncDisposable {
         }
       }
     }
-  }
-}
-
-function readStatus(runDir: string): { executor: ProcessRef | undefined; workload: ProcessRef | undefined } {
-  const path = join(runDir, 'status');
-  const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
-  const number = (key: string): number | undefined => {
-    const found = new RegExp(`^${key}=(\\d+)$`, 'm').exec(text)?.[1];
-    return found === undefined ? undefined : Number(found);
-  };
-  const ref = (pid: number | undefined, startTicks: number | undefined): ProcessRef | undefined =>
-    pid === undefined || startTicks === undefined ? undefined : { pid, startTicks };
-  return {
-    executor: ref(number('executor_pid'), number('executor_start')),
-    workload: ref(number('pid'), number('pid_start')),
-  };
-}
-
-/** Where a cgroup of that name is, in all mounted hierarchies. */
-function cgroupRoots(name: string): readonly string[] {
-  return readFileSync('/proc/self/mountinfo', 'utf8')
-    .split('\n')
-    .filter((line) => / - cgroup2? /.test(line))
-    .map((line) => join(line.split(' ')[4] ?? '', name))
-    .filter((path) => existsSync(path));
-}
-
-function removeTree(dir: string): void {
-  for (const entry of readdirSync(dir, { withFileTypes: true })) {
-    if (entry.isDirectory()) removeTree(join(dir, entry.name));
-  }
-  try {
-    rmdirSync(dir);
-  } catch {
-    // Something is in it still: the leak check of the run will name it.
   }
 }

@@ -197,7 +197,7 @@ export class Rig {
       bootId: this.world.bootId,
       driver: () => driver,
       hooks: [this.#slowHook(clock), ...(this.#options.hooks ?? [])],
-      maxKillTimeoutMs: this.#options.maxKillTimeoutMs ?? 30_000,
+      maxKillTimeoutMs: () => this.#options.maxKillTimeoutMs ?? 30_000,
       agentEnv: {},
       nodeFacts: {},
       taskDirs: (allocId, task) => ({

@@ -139,6 +139,21 @@ describe('api', () => {
       assert.deepEqual(await get('/v1/regions'), ['global']);
     });
 
+    it('of a plan', async () => {
+      const plan = async (body: object, id = 'web') =>
+        await api.ask(`/v1/job/${id}/plan`, { method: 'PUT', body });
+      const reply = await plan({ Job: { ...JOB, Priority: 60 }, Diff: true });
+      const told = asObject(reply.json());
+      mustHave(
+        told,
+        'Annotations.DesiredTGUpdates.front Diff.Type Diff.ID Diff.Fields Diff.TaskGroups JobModifyIndex Warnings Holdfast.Places',
+      );
+      assert.equal(asObject(told['Diff'])['Type'], 'Edited');
+      assert.equal(asObject((await plan({ Job: JOB })).json())['Diff'], null);
+      assert.equal((await plan({ Job: JOB }, 'other')).status, 400);
+      assert.equal((await plan({})).status, 400);
+    });
+
     it('of a search', async () => {
       const found = asObject(
         (await api.ask('/v1/search', { method: 'PUT', body: { Prefix: 'we', Context: 'all' } })).json(),

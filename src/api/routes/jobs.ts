@@ -5,10 +5,11 @@ import type { Job as JobSpec } from '../../jobspec/types.js';
 import { readJob, validateJob } from '../job-body.js';
 import { findJob } from '../lookup.js';
 import type { JobChange } from '../operations.js';
+import { planToWire } from '../plan-view.js';
 import { parseBody } from '../query.js';
 import { WRITE, type Call, type Route } from '../route.js';
 import type { Services } from '../services.js';
-import type { Evaluation, RegisterResponse } from '../wire.js';
+import type { Evaluation, PlanResponse, RegisterResponse } from '../wire.js';
 
 /** Tools send more than we look at (Submission, PolicyOverride …): the envelope is open, the job inside is not. */
 const RegisterBody = z.looseObject({
@@ -16,6 +17,8 @@ const RegisterBody = z.looseObject({
   EnforceIndex: z.boolean().nullish(),
   JobModifyIndex: z.int().nonnegative().nullish(),
 });
+
+const PlanBody = z.looseObject({ Job: z.unknown().optional(), Diff: z.boolean().nullish() });
 
 const ValidateBody = z.looseObject({ Job: z.unknown().optional() });
 
@@ -60,6 +63,13 @@ export function jobRoutes(services: Services): readonly Route[] {
       summary: 'Stops a job, and with purge forgets it once its allocs have ended',
       query: ['purge', 'no_shutdown_delay'],
       handle: (call) => stop(services, call),
+    },
+    {
+      kind: 'json',
+      methods: WRITE,
+      path: '/v1/job/:id/plan',
+      summary: 'Says what registering a job would do, without doing it',
+      handle: (call) => plan(services, call),
     },
     ...jobPartRoutes(services),
     {
@@ -118,10 +128,7 @@ function jobPartRoutes({ store, view }: Services): readonly Route[] {
 
 async function register(services: Services, { body }: Call): Promise<RegisterResponse> {
   const request = parseBody(RegisterBody, body);
-  if (request.Job === undefined || request.Job === null) {
-    throw new AgentError('bad_request', 'body: Job is missing: send {"Job": {…}}');
-  }
-  const { job, warnings } = readJob(request.Job);
+  const { job, warnings } = readJob(present(request.Job));
   const beganAfter = services.store.index();
   const change = await services.operations.registerJob(
     job,
@@ -129,6 +136,24 @@ async function register(services: Services, { body }: Call): Promise<RegisterRes
   );
   const triggeredBy = 'job-register';
   return { ...answerChange(services, { job, change, beganAfter, triggeredBy }), Warnings: warnings };
+}
+
+function plan({ operations }: Services, call: Call): PlanResponse {
+  const request = parseBody(PlanBody, call.body);
+  const { job, warnings } = readJob(present(request.Job));
+  if (job.id !== call.param('id')) {
+    throw new AgentError(
+      'bad_request',
+      `the path is of job ${JSON.stringify(call.param('id'))}, the body of ${JSON.stringify(job.id)}`,
+    );
+  }
+  return planToWire(operations.planJob(job), { warnings, withDiff: request.Diff === true });
+}
+
+/** @throws AgentError bad_request */
+function present(job: unknown): unknown {
+  if (job !== undefined && job !== null) return job;
+  throw new AgentError('bad_request', 'body: Job is missing: send {"Job": {…}}');
 }
 
 async function stop(services: Services, call: Call): Promise<RegisterResponse> {

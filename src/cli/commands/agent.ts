@@ -5,7 +5,10 @@ import { addAgentOptions, agentOptions } from '../agent-options.js';
 export function define({ command, run }: Definition): void {
   addAgentOptions(command);
   addExamples(command, [
-    ['holdfast agent', 'in the foreground; SIGTERM: leave, tasks keep running; SIGHUP: check the config'],
+    [
+      'holdfast agent',
+      'in the foreground; SIGTERM: leave, tasks keep running; SIGHUP: read the config again',
+    ],
     ['holdfast agent --data-dir ./data --log-level debug', 'with everything in ./data'],
   ]);
   run(async (_cli, options) => {

@@ -2,7 +2,15 @@
 import { jobSpecToWire, type JobJson, type RegisterResponse } from '../../api/wire.js';
 import { adHocJob, type AdHocJob } from '../ad-hoc.js';
 import type { Cli } from '../cli.js';
-import { addExamples, flagOf, listOf, textOf, type Definition, type Options } from '../command.js';
+import {
+  addExamples,
+  flagOf,
+  listOf,
+  readCheckIndex,
+  textOf,
+  type Definition,
+  type Options,
+} from '../command.js';
 import { CliError, EXIT, type ExitCode } from '../exit.js';
 import { sanitize } from '../render/text.js';
 
@@ -25,7 +33,7 @@ export function define({ command, argv, run }: Definition): void {
   ]);
   run(async (cli, options, words) => {
     const isAdHoc = argv.includes('--');
-    const checkIndex = readIndex(textOf(options, 'checkIndex'));
+    const checkIndex = readCheckIndex(options);
     const job = isAdHoc ? adHocOf(words, options) : await jobOfFile(cli, words, options);
     return job === undefined ? EXIT.usage : register(cli, job, checkIndex, flagOf(options, 'detach'));
   });
@@ -40,12 +48,6 @@ const AD_HOC_ONLY = ['name', 'memory', 'user', 'batch'];
 
 function collect(value: string, all: readonly string[] = []): string[] {
   return [...all, value];
-}
-
-function readIndex(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new CliError(EXIT.usage, `--check-index ${JSON.stringify(text)}: give a whole number from 0`);
 }
 
 function adHocOf(words: readonly string[], options: Options): AdHocJob {

@@ -15,6 +15,8 @@ export interface HookContext {
   readonly allocId: string;
   readonly task: Task;
   readonly dirs: TaskDirs;
+  /** Attempts to start the task that were made before this call. */
+  readonly attempt: number;
   /** The driver's config with `${…}` resolved by the environment as it stands before this attempt's hooks. */
   readonly config: () => Readonly<Record<string, unknown>>;
   /** What this hook answered last time, if it did. */

@@ -7,8 +7,8 @@ const SETUP: TaskEvent = { type: 'Task Setup', message: 'Building Task Directory
 
 export const taskDirHook: TaskHook = {
   name: 'task_dir',
-  prestart: async ({ dirs, emit, data }) => {
-    if (data['built'] !== 'true') emit(SETUP);
+  prestart: async ({ dirs, emit, attempt }) => {
+    if (attempt === 0) emit(SETUP);
     // Shared by tasks that may run as different users, as in Nomad; secrets are the task's own.
     for (const dir of [dirs.allocDir, `${dirs.allocDir}/data`, dirs.taskDir, dirs.localDir]) {
       await mkdir(dir, { recursive: true });
@@ -20,6 +20,6 @@ export const taskDirHook: TaskHook = {
     }
     await mkdir(dirs.logDir, { recursive: true, mode: 0o755 });
     await mkdir(dirs.secretsDir, { recursive: true, mode: 0o700 });
-    return { data: { built: 'true' } };
+    return undefined;
   },
 };
