@@ -511,6 +511,11 @@ export interface TaskResourceUsage {
     readonly MemoryBytes: number;
     readonly MemoryLimitBytes: number | null;
     readonly Processes: number;
+    /** These four are null where this host does not count it; all since the start of the run. */
+    readonly MemoryPeakBytes: number | null;
+    readonly ThrottledPeriods: number | null;
+    readonly ThrottledMs: number | null;
+    readonly OOMKills: number | null;
     readonly Source: string;
   };
 }

@@ -43,6 +43,7 @@ const COMMANDS: readonly Entry[] = [
     summary: 'say how a job or this host is, and why',
     load: () => import('./commands/status.js'),
   },
+  { name: 'stats', summary: 'show what running tasks use', load: () => import('./commands/stats.js') },
   { name: 'logs', summary: 'show what tasks have written', load: () => import('./commands/logs.js') },
   { name: 'events', summary: 'show what happened to tasks', load: () => import('./commands/events.js') },
   { name: 'history', summary: 'list the attempts to run tasks', load: () => import('./commands/history.js') },

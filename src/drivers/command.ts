@@ -1,6 +1,7 @@
 /** Owns which program a task's `command` means, and how a start that failed reads for people. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
+import { constants as systemConstants } from 'node:os';
 import { getSystemErrorMap, getSystemErrorName } from 'node:util';
 import { AgentError } from '../base/errors.js';
 import type { StartFailedRecord } from '../executor/exit-record.js';
@@ -58,6 +59,7 @@ const STAGES: ReadonlyMap<string, (detail: string) => string> = new Map([
   ['log_dir', (dir: string) => `cannot write logs to ${dir}`],
   ['oom_score_adj', () => 'cannot set oom_score_adj'],
   ['clone', () => 'cannot make a process'],
+  ['gate', (how: string) => `the task was ${how}`],
 ]);
 
 /** Shortages that pass: the same start may work later. */
@@ -73,6 +75,9 @@ const PASSING = new Set([
   'EINTR',
 ]);
 
+/** The child was killed before it became the task, by the OOM killer for example: that says nothing of the next try. */
+const KILLED = systemConstants.errno.ECHILD;
+
 /** A failed start in words: `cannot run /bin/x: no such file or directory (ENOENT)`. */
 export function describeStartFailure(record: StartFailedRecord): string {
   const errno = errnoName(record.errno);
@@ -81,7 +86,7 @@ export function describeStartFailure(record: StartFailedRecord): string {
   if (record.stage === 'user' && errno === 'EPERM')
     return `cannot run as user ${record.detail}: only an agent that runs as root can`;
   const what = STAGES.get(record.stage)?.(record.detail) ?? `cannot start: ${record.stage} ${record.detail}`;
-  if (record.errno === 0) return what;
+  if (record.errno === 0 || record.errno === KILLED) return what;
   const [, text] = getSystemErrorMap().get(-record.errno) ?? [];
   const reason = `${text ?? 'unknown error'} (${errno})`;
   const hint =
@@ -94,7 +99,7 @@ export function describeStartFailure(record: StartFailedRecord): string {
 /** The error that a driver's `start` throws for it. */
 export function startFailure(record: StartFailedRecord): AgentError {
   return new AgentError('start_failed', describeStartFailure(record), {
-    recoverable: PASSING.has(errnoName(record.errno)),
+    recoverable: record.errno === KILLED || PASSING.has(errnoName(record.errno)),
   });
 }
 

@@ -55,7 +55,9 @@ export async function gatherFacts(
     seenStarted: run.handle !== undefined,
     keepLeftovers: spec.kind === 'ok' && spec.value.leftovers === 'keep',
   };
-  const startedAtMs = status.kind === 'ok' ? status.value.startedAtMs : undefined;
+  // Until its exec was seen nobody knows that it ran at all.
+  const execSeen = status.kind === 'ok' && status.value.state !== 'starting';
+  const startedAtMs = execSeen ? status.value.startedAtMs : undefined;
   if (!sameBoot) {
     const facts: RunFacts = { ...base, ...OTHER_BOOT, record: readExitFile(run.runDir, run.runId) };
     return { facts, client: undefined, leaf, strays: [], startedAtMs };

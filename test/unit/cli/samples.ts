@@ -148,6 +148,10 @@ export function usage(cpuPercent: number | null, mib: number, limitMib: number |
       MemoryBytes: mib * 1024 * 1024,
       MemoryLimitBytes: limitMib === null ? null : limitMib * 1024 * 1024,
       Processes: 1,
+      MemoryPeakBytes: (mib + 10) * 1024 * 1024,
+      ThrottledPeriods: 3,
+      ThrottledMs: 1500,
+      OOMKills: 0,
       Source: 'cgroup',
     },
   };
