@@ -12,6 +12,9 @@ import type { Job as JobSpec, RestartPolicy, Task } from '../jobspec/types.js';
 
 // ---------------------------------------------------------------------------------------------------------- numbers
 
+/** Response header with what a reader must know before they trust an answer; mostly not there. */
+export const WARNING_HEADER = 'x-holdfast-warning';
+
 /** Nomad writes a time that is not there as Go's zero time. */
 export const ZERO_TIME = '0001-01-01T00:00:00Z';
 

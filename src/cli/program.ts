@@ -11,6 +11,7 @@ import { flagOf, textOf, type CommandModule, type Options } from './command.js';
 import { CliError, EXIT, type ExitCode } from './exit.js';
 import { ApiClient } from './http.js';
 import { processOutput, type Output } from './output.js';
+import { sanitize } from './render/text.js';
 
 interface Entry {
   readonly name: string;
@@ -190,9 +191,13 @@ function chooseCommand(argv: readonly string[]): string | undefined {
 /** Everything that asks for an address is refused here, not before: `agent` and `--help` need none. */
 function openCli(options: Options, world: World): Cli {
   const address = chooseAddress(textOf(options, 'address'), world.env, world.uid);
+  const output = world.output(options['color'] === false);
+  const warn = (text: string): void => {
+    output.note(`holdfast: ${sanitize(text)}`);
+  };
   return {
-    client: new ApiClient(address, textOf(options, 'token') ?? world.env['HOLDFAST_TOKEN']),
-    output: world.output(options['color'] === false),
+    client: new ApiClient(address, textOf(options, 'token') ?? world.env['HOLDFAST_TOKEN'], warn),
+    output,
     clock: systemClock,
     json: flagOf(options, 'json'),
   };

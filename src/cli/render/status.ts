@@ -161,7 +161,7 @@ function logLines({ task, stream, lines }: LogTail, look: Look): string[] {
 // ------------------------------------------------------------------------------------------------------- the host
 
 export interface HostData {
-  readonly node: Pick<Node, 'Name' | 'Version' | 'Holdfast'>;
+  readonly node: Pick<Node, 'Name' | 'Version' | 'Attributes' | 'Holdfast'>;
   readonly jobs: readonly {
     readonly ID: string;
     readonly Type: string;
@@ -181,6 +181,7 @@ const JOB_COLUMNS: readonly Column[] = [
   { title: 'SUBMITTED', align: 'right', drop: 1 },
 ];
 
+const NO_LIMITS = 'memory, CPU and pids are not limited: this daemon has no cgroups (run it as root)';
 const WORST_FIRST: readonly Tone[] = ['bad', 'warn', 'good', 'dim'];
 
 /** The sheet about this host: is all well, and if not, what is not. */
@@ -208,6 +209,7 @@ export function renderHost({ node, jobs, rows }: HostData, look: Look): string[]
   return [
     verdictLine(node.Name, head, look),
     field('Daemon', `holdfast ${node.Version}${up}, data in ${node.Holdfast.DataDir}`, look),
+    ...(node.Attributes['driver.raw_exec.cgroups'] === 'none' ? [field('Limits', NO_LIMITS, look)] : []),
     ...warnings.flatMap((text) => wrapped('Warning', text, look, 'bad')),
     ...whyLines(troubles, look),
     ...(cells.length === 0

@@ -288,10 +288,13 @@ export function job(own: Partial<Job> = {}): Job {
   };
 }
 
-export function node(warnings: readonly string[] = []): Pick<Node, 'Name' | 'Version' | 'Holdfast'> {
+export function node(
+  warnings: readonly string[] = [],
+): Pick<Node, 'Name' | 'Version' | 'Attributes' | 'Holdfast'> {
   return {
     Name: 'w12',
     Version: '0.1.0',
+    Attributes: {},
     Holdfast: {
       BootID: 'b',
       DataDir: '/var/lib/holdfast',
