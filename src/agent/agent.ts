@@ -11,7 +11,9 @@ import { readBootId } from '../base/host.js';
 import type { Logger } from '../base/log.js';
 import { Scope } from '../base/scope.js';
 import { VERSION } from '../base/version.js';
+import { Cgroups } from '../executor/cgroups.js';
 import { sweepRunDirs } from '../executor/sweep.js';
+import { HostSampler } from '../stats/host.js';
 import { Scheduler } from '../scheduler/scheduler.js';
 import { openSqliteStore } from '../state/sqlite-store.js';
 import type { StateStore } from '../state/store.js';
@@ -60,12 +62,13 @@ export async function startAgent(
       accept: config.acceptHost,
       dataDir: config.dataDir,
     });
+    const cgroups = Cgroups.open({ root: config.cgroupRoot });
     const drivers = createDrivers({
       clock,
       logger,
       bootId,
       runsDir: dataDir.runDir,
-      cgroupRoot: config.cgroupRoot,
+      cgroups,
     });
     const node = gatherNodeFacts({
       nodeId: await readNodeId(store),
@@ -74,6 +77,7 @@ export async function startAgent(
       bootId,
       startedAtMs: clock.wallMs(),
       drivers: await drivers.fingerprints(),
+      cgroups,
     });
     let { maxKillTimeoutMs } = config;
     const allocs = new AllocTable({
@@ -102,6 +106,7 @@ export async function startAgent(
       scheduler,
       allocs,
       node,
+      host: new HostSampler(clock, config.dataDir),
       warnings: () => [...warnings(store), ...strays],
     });
     await scheduler.restore();

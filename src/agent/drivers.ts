@@ -6,7 +6,7 @@ import { MockDriver, MockWorld } from '../drivers/mock.js';
 import { RawExecDriver } from '../drivers/raw-exec.js';
 import { DriverRegistry } from '../drivers/registry.js';
 import { findExecutor } from '../executor/binary.js';
-import { Cgroups } from '../executor/cgroups.js';
+import type { Cgroups } from '../executor/cgroups.js';
 import { ProcessTable } from '../stats/process-table.js';
 import { hostCpuMhz } from './node.js';
 
@@ -16,7 +16,7 @@ export function createDrivers(options: {
   readonly logger: Logger;
   readonly bootId: string;
   readonly runsDir: string;
-  readonly cgroupRoot: string;
+  readonly cgroups: Cgroups;
 }): DriverRegistry {
   const { clock, logger, bootId, runsDir } = options;
   return new DriverRegistry([
@@ -25,7 +25,7 @@ export function createDrivers(options: {
       bootId,
       log: logger,
       runsDir,
-      cgroups: Cgroups.open({ root: options.cgroupRoot }),
+      cgroups: options.cgroups,
       executorPath: findExecutor(),
       table: new ProcessTable(clock),
       hostCpuMhz: hostCpuMhz(cpus()),

@@ -5,12 +5,14 @@ import type { AgentOperations, JobChange, NodeFacts } from '../api/operations.js
 import { AgentError } from '../base/errors.js';
 import type { Evaluated, Scheduler } from '../scheduler/scheduler.js';
 import type { StateStore } from '../state/store.js';
+import type { HostSampler } from '../stats/host.js';
 
 export interface OperationsDeps {
   readonly store: StateStore;
   readonly scheduler: Scheduler;
   readonly allocs: AllocTable;
   readonly node: NodeFacts;
+  readonly host: HostSampler;
   readonly warnings: () => readonly string[];
 }
 
@@ -40,6 +42,7 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
     signalAlloc: (allocId, { task, signal }) =>
       running(allocId, task).signal(task, signal, 'signal was requested'),
     allocUsage: async (allocId) => (await allocs.get(allocId)?.usage()) ?? {},
+    hostUsage: () => deps.host.sample(),
     node: () => deps.node,
     warnings: deps.warnings,
   };

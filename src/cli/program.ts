@@ -11,6 +11,7 @@ import { flagOf, textOf, type CommandModule, type Options } from './command.js';
 import { CliError, EXIT, type ExitCode } from './exit.js';
 import { ApiClient } from './http.js';
 import { processOutput, type Output } from './output.js';
+import { sanitize } from './render/text.js';
 
 interface Entry {
   readonly name: string;
@@ -51,6 +52,11 @@ const COMMANDS: readonly Entry[] = [
   { name: 'restart', summary: 'restart running tasks', load: () => import('./commands/restart.js') },
   { name: 'signal', summary: 'send a signal to running tasks', load: () => import('./commands/signal.js') },
   { name: 'inspect', summary: 'print the stored record', load: () => import('./commands/inspect.js') },
+  {
+    name: 'node',
+    summary: 'say what this host can do, and what is missing',
+    load: () => import('./commands/node.js'),
+  },
   { name: 'version', summary: 'print the version', load: () => import('./commands/version.js') },
 ];
 
@@ -185,9 +191,13 @@ function chooseCommand(argv: readonly string[]): string | undefined {
 /** Everything that asks for an address is refused here, not before: `agent` and `--help` need none. */
 function openCli(options: Options, world: World): Cli {
   const address = chooseAddress(textOf(options, 'address'), world.env, world.uid);
+  const output = world.output(options['color'] === false);
+  const warn = (text: string): void => {
+    output.note(`holdfast: ${sanitize(text)}`);
+  };
   return {
-    client: new ApiClient(address, textOf(options, 'token') ?? world.env['HOLDFAST_TOKEN']),
-    output: world.output(options['color'] === false),
+    client: new ApiClient(address, textOf(options, 'token') ?? world.env['HOLDFAST_TOKEN'], warn),
+    output,
     clock: systemClock,
     json: flagOf(options, 'json'),
   };

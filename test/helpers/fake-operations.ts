@@ -12,6 +12,7 @@ import type { TaskEvent } from '../../src/events/task-event.js';
 import type { Job, TaskGroup } from '../../src/jobspec/types.js';
 import { planJob, type JobPlan } from '../../src/scheduler/plan.js';
 import type { AllocRecord, Change, RunRecord, StateStore, TaskRecord } from '../../src/state/store.js';
+import { HostSampler, type HostUsage } from '../../src/stats/host.js';
 import type { TaskUsage } from '../../src/stats/usage.js';
 import { BOOT, taskRecord } from './records.js';
 
@@ -135,6 +136,10 @@ export class FakeOperations implements AgentOperations {
     );
   }
 
+  hostUsage(): Promise<HostUsage> {
+    return new HostSampler(this.#clock, '/').sample();
+  }
+
   node(): NodeFacts {
     return {
       nodeId: '0de00000-aaaa-4bbb-8ccc-000000000001',
@@ -142,6 +147,10 @@ export class FakeOperations implements AgentOperations {
       version: '0.1.0',
       bootId: BOOT,
       dataDir: '/nowhere',
+      socket: '/nowhere/s',
+      nodeVersion: process.version,
+      cgroupMode: 'none',
+      capabilities: [{ name: 'limit memory', available: false, detail: 'no cgroup', cure: 'be root' }],
       startedAtMs: 1_700_000_000_000,
       attributes: { 'cpu.numcores': '2', 'kernel.name': 'linux' },
       drivers: {

@@ -288,13 +288,20 @@ export function job(own: Partial<Job> = {}): Job {
   };
 }
 
-export function node(warnings: readonly string[] = []): Pick<Node, 'Name' | 'Version' | 'Holdfast'> {
+export function node(
+  warnings: readonly string[] = [],
+): Pick<Node, 'Name' | 'Version' | 'Attributes' | 'Holdfast'> {
   return {
     Name: 'w12',
     Version: '0.1.0',
+    Attributes: {},
     Holdfast: {
       BootID: 'b',
       DataDir: '/var/lib/holdfast',
+      Socket: '/var/lib/holdfast/holdfast.sock',
+      NodeVersion: 'v20.19.0',
+      CgroupMode: 'v2',
+      Capabilities: [],
       StartedAt: msToRfc3339(NOW_MS - 41 * DAY),
       Warnings: warnings,
     },
