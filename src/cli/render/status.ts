@@ -43,8 +43,8 @@ export function renderStatus(data: StatusData, look: Look): string[] {
   const troubles = listTroubles(data.rows, look.nowMs);
   return [
     verdictLine(data.target, verdict, look),
-    ...(data.job === null ? [] : [field('Job', jobText(data.job, look.nowMs), look)]),
     ...whyLines(troubles, look),
+    ...(data.job === null ? [] : [field('Job', jobText(data.job, look.nowMs), look)]),
     ...allocLines(data.rows, look),
     ...section(
       'Events',
@@ -208,10 +208,10 @@ export function renderHost({ node, jobs, rows }: HostData, look: Look): string[]
   });
   return [
     verdictLine(node.Name, head, look),
-    field('Daemon', `holdfast ${node.Version}${up}, data in ${node.Holdfast.DataDir}`, look),
-    ...(node.Attributes['driver.raw_exec.cgroups'] === 'none' ? [field('Limits', NO_LIMITS, look)] : []),
     ...warnings.flatMap((text) => wrapped('Warning', text, look, 'bad')),
     ...whyLines(troubles, look),
+    field('Daemon', `holdfast ${node.Version}${up}, data in ${node.Holdfast.DataDir}`, look),
+    ...(node.Attributes['driver.raw_exec.cgroups'] === 'none' ? [field('Limits', NO_LIMITS, look)] : []),
     ...(cells.length === 0
       ? []
       : [

@@ -100,8 +100,8 @@ describe('at 120 columns', () => {
   it('status says the verdict first, then why', () => {
     assert.deepEqual(status(look(120)), [
       '● orders  backoff  2 tasks: 1 backing off, 1 running',
-      '  Job      service, version 7, running, submitted 2h ago',
       '  Why      orders/mail/sender backoff, retry in 12s (2/3 used; exited 3)',
+      '  Job      service, version 7, running, submitted 2h ago',
       '  Alloc    7a1c9d2e  orders.api[0]  running, created 3d2h ago',
       '    server  running, pid 41230, up 3d, 2 restarts, cpu 4.1%, mem 88/256 MiB',
       '  Alloc    90be11f0  orders.mail[0]  running, created 1h ago',
@@ -118,10 +118,10 @@ describe('at 120 columns', () => {
   it('status of the host names what needs attention', () => {
     assert.deepEqual(host(look(120)), [
       '● w12  needs attention  3 tasks: 1 failed, 1 backing off, 1 running',
-      '  Daemon   holdfast 0.1.0, up 41d, data in /var/lib/holdfast',
       '  Warning  the disk refuses writes: 3 changes wait',
       '  Why      nightly/dump/pg failed: killed by SIGKILL (OOM killed)',
       '           orders/mail/sender backoff, retry in 12s (2/3 used; exited 3)',
+      '  Daemon   holdfast 0.1.0, up 41d, data in /var/lib/holdfast',
       '',
       'JOB      TYPE     STATUS   TASKS                              SUBMITTED',
       'nightly  batch    failed   1 task: 1 failed                      2h ago',
@@ -164,8 +164,8 @@ describe('at 80 columns', () => {
   it('status', () => {
     assert.deepEqual(status(look(80)), [
       '● orders  backoff  2 tasks: 1 backing off, 1 running',
-      '  Job      service, version 7, running, submitted 2h ago',
       '  Why      orders/mail/sender backoff, retry in 12s (2/3 used; exited 3)',
+      '  Job      service, version 7, running, submitted 2h ago',
       '  Alloc    7a1c9d2e  orders.api[0]  running, created 3d2h ago',
       '    server  running, pid 41230, up 3d, 2 restarts, cpu 4.1%, mem 88/256 MiB',
       '  Alloc    90be11f0  orders.mail[0]  running, created 1h ago',
@@ -182,10 +182,10 @@ describe('at 80 columns', () => {
   it('status of the host', () => {
     assert.deepEqual(host(look(80)), [
       '● w12  needs attention  3 tasks: 1 failed, 1 backing off, 1 running',
-      '  Daemon   holdfast 0.1.0, up 41d, data in /var/lib/holdfast',
       '  Warning  the disk refuses writes: 3 changes wait',
       '  Why      nightly/dump/pg failed: killed by SIGKILL (OOM killed)',
       '           orders/mail/sender backoff, retry in 12s (2/3 used; exited 3)',
+      '  Daemon   holdfast 0.1.0, up 41d, data in /var/lib/holdfast',
       '',
       'JOB      TYPE     STATUS   TASKS                              SUBMITTED',
       'nightly  batch    failed   1 task: 1 failed                      2h ago',
