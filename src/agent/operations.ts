@@ -5,12 +5,14 @@ import type { AgentOperations, JobChange, NodeFacts } from '../api/operations.js
 import { AgentError } from '../base/errors.js';
 import type { Evaluated, Scheduler } from '../scheduler/scheduler.js';
 import type { StateStore } from '../state/store.js';
+import type { Doctor } from './doctor.js';
 
 export interface OperationsDeps {
   readonly store: StateStore;
   readonly scheduler: Scheduler;
   readonly allocs: AllocTable;
   readonly node: NodeFacts;
+  readonly doctor: Doctor;
   readonly warnings: () => readonly string[];
 }
 
@@ -41,6 +43,7 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
       running(allocId, task).signal(task, signal, 'signal was requested'),
     allocUsage: async (allocId) => (await allocs.get(allocId)?.usage()) ?? {},
     node: () => deps.node,
+    doctor: (options) => deps.doctor.run(options),
     warnings: deps.warnings,
   };
 }

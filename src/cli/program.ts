@@ -50,6 +50,11 @@ const COMMANDS: readonly Entry[] = [
   { name: 'restart', summary: 'restart running tasks', load: () => import('./commands/restart.js') },
   { name: 'signal', summary: 'send a signal to running tasks', load: () => import('./commands/signal.js') },
   { name: 'inspect', summary: 'print the stored record', load: () => import('./commands/inspect.js') },
+  {
+    name: 'doctor',
+    summary: 'look for leftovers on this host, and clean them up',
+    load: () => import('./commands/doctor.js'),
+  },
   { name: 'version', summary: 'print the version', load: () => import('./commands/version.js') },
 ];
 
