@@ -127,8 +127,13 @@ static int open_run(struct executor *x, const char *dir) {
 static int claim(struct executor *x, bool adopt) {
 	int how = adopt ? 0 : O_CREAT | O_EXCL;
 	x->lock = openat(x->dir, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | how, 0600);
-	if (x->lock >= 0)
+	if (x->lock >= 0 && faccessat(x->dir, "spec", F_OK, 0) == 0)
 		return TOLD_OK;
+	if (x->lock >= 0) {
+		/* The agent has fenced this run, and is removing it: the spec first, then its lock. */
+		(void) fprintf(stderr, "holdfast-executor: the run was given up\n");
+		return TOLD_CLAIMED;
+	}
 	if (adopt && errno == ENOENT) {
 		(void) fprintf(stderr, "holdfast-executor: the run was never claimed\n");
 		return TOLD_NOT_THERE;

@@ -14,6 +14,7 @@ import { VERSION } from '../base/version.js';
 import { findExecutor } from '../executor/binary.js';
 import { Cgroups } from '../executor/cgroups.js';
 import { sweepRunDirs } from '../executor/sweep.js';
+import { HostSampler } from '../stats/host.js';
 import { Scheduler } from '../scheduler/scheduler.js';
 import { openSqliteStore } from '../state/sqlite-store.js';
 import type { StateStore } from '../state/store.js';
@@ -80,6 +81,7 @@ export async function startAgent(
       bootId,
       startedAtMs: clock.wallMs(),
       drivers: await drivers.fingerprints(),
+      cgroups,
     });
     let { maxKillTimeoutMs } = config;
     const allocs = new AllocTable({
@@ -120,6 +122,7 @@ export async function startAgent(
       allocs,
       node,
       doctor,
+      host: new HostSampler(clock, config.dataDir),
       warnings: () => [...warnings(store), ...strays],
     });
     await scheduler.restore();

@@ -1,6 +1,7 @@
 /** Owns the layout of the data directory (contract §7). */
-import { chmod, mkdir, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmod, mkdir, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { AgentError, describeSystemError, errnoOf } from '../base/errors.js';
 import type { TaskDirs } from '../drivers/driver.js';
 
 export class DataDir {
@@ -35,9 +36,26 @@ export class DataDir {
     };
   }
 
-  /** Makes what is not there. Others may pass through (tasks run as other users) but not list. */
+  /**
+   * Makes what is not there. Others may pass through (tasks run as other users) but not list.
+   * @throws AgentError bad_request when it cannot be a data directory of ours
+   */
   async make(): Promise<void> {
-    await mkdir(this.path, { recursive: true });
+    try {
+      await this.#make();
+    } catch (cause) {
+      const isForeign = errnoOf(cause) === 'EPERM' || errnoOf(cause) === 'EACCES';
+      const why = isForeign ? 'it belongs to another user' : describeSystemError(cause);
+      throw new AgentError(
+        'bad_request',
+        `cannot use ${this.path} as data directory: ${why}; give another one with --data-dir`,
+        { cause },
+      );
+    }
+  }
+
+  async #make(): Promise<void> {
+    await makeDirs(this.path);
     await chmod(this.path, 0o711);
     await mkdir(this.runDir, { recursive: true, mode: 0o700 });
     await mkdir(this.allocDir, { recursive: true });
@@ -47,5 +65,28 @@ export class DataDir {
   /** Removes all that an alloc has on disk. */
   async removeAlloc(allocId: string): Promise<void> {
     await rm(join(this.allocDir, allocId), { recursive: true, force: true });
+  }
+}
+
+/** As mkdir with `recursive`, which never comes back where the kernel lets nobody make one (`/proc/x`). */
+async function makeDirs(path: string): Promise<void> {
+  try {
+    await mkdir(path);
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === 'EEXIST' && (await isDirectory(path))) return;
+    const parent = dirname(path);
+    if (errno !== 'ENOENT' || parent === path || (await isDirectory(parent))) throw error;
+    await makeDirs(parent);
+    await mkdir(path);
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch {
+    // Not there, or not for us: the caller has the error that matters, ignoring.
+    return false;
   }
 }

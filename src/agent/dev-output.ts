@@ -8,7 +8,8 @@ export function printEvents(store: StateStore, out: NodeJS.WritableStream): Disp
     for (const { payload } of rows) {
       if (payload.topic !== 'TaskEvent') continue;
       const { atMs, task, event } = payload.event;
-      const time = new Date(atMs).toISOString().slice(11, 19);
+      // The time of the user's clock, as the CLI shows it.
+      const time = new Date(atMs).toTimeString().slice(0, 8);
       out.write(`${time}  ${payload.jobId}/${task}  ${event.type}: ${describeEvent(event)}\n`);
     }
   });

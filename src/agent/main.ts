@@ -3,10 +3,11 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock, sleep } from '../base/clock.js';
-import { AgentError, describeError } from '../base/errors.js';
+import { AgentError, describeError, describeSystemError } from '../base/errors.js';
 import { createLogger, silentLogger, type AdjustableLogger, type Logger } from '../base/log.js';
 import { findExecutor } from '../executor/binary.js';
 import { parseJobFile, renderFaults } from '../jobspec/parse.js';
+import type { Job } from '../jobspec/types.js';
 import { startAgent, type Agent } from './agent.js';
 import { readAgentConfig, type AgentConfig, type AgentOptions } from './config.js';
 import { printEvents } from './dev-output.js';
@@ -59,6 +60,8 @@ export async function runAgent(options: AgentOptions): Promise<never> {
 export async function runDev(
   options: AgentOptions & { readonly jobFile?: string | undefined },
 ): Promise<never> {
+  // Checked first: a fault in it is no reason to start anything.
+  const job = options.jobFile === undefined ? undefined : await readJob(options.jobFile);
   const temporary = await mkdtemp(join(tmpdir(), 'holdfast-dev-'));
   const config = await readConfig({ ...options, dataDir: temporary, socket: options.socket });
   let agent: Agent;
@@ -72,15 +75,11 @@ export async function runDev(
   process.stdout.write(`  try it: HOLDFAST_ADDR=unix://${config.socket} holdfast ps    (Ctrl-C ends it)\n`);
   printEvents(agent.store, process.stdout);
   const leave = new AbortController();
-  const signalled = nextSignal(['SIGTERM', 'SIGINT']).then(() => {
+  const signalled = nextSignal(['SIGTERM', 'SIGINT']).then((signal) => {
+    process.stdout.write(`holdfast dev: ${signal}, stopping what runs\n`);
     leave.abort();
   });
-  let code = 0;
-  if (options.jobFile !== undefined) {
-    code = await runJobFile(agent, options.jobFile, leave.signal);
-  } else {
-    await signalled;
-  }
+  const code = job === undefined ? await signalled.then(() => 0) : await runJob(agent, job, leave.signal);
   await stopEverything(agent);
   await agent.close();
   await rm(temporary, { recursive: true, force: true });
@@ -154,20 +153,27 @@ function createServiceReport(logger: Logger): ServiceReport {
   });
 }
 
-async function runJobFile(agent: Agent, path: string, leave: AbortSignal): Promise<number> {
-  const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    process.stderr.write(`holdfast: cannot read ${path}: ${describeError(error)}\n`);
-    return undefined;
-  });
-  if (text === undefined) return 2;
-  const parsed = parseJobFile(text, path);
-  if (!parsed.ok) {
-    process.stderr.write(renderFaults(parsed.faults, text));
-    return 2;
+/** Ends the process when the file cannot be read or has faults. */
+async function readJob(path: string): Promise<Job> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    fail(new AgentError('bad_request', `cannot read the job file ${path}: ${describeSystemError(error)}`));
   }
-  await agent.operations.registerJob(parsed.job, {});
+  const parsed = parseJobFile(text, path);
+  if (parsed.ok) return parsed.job;
+  process.stderr.write(renderFaults(parsed.faults, text));
+  process.exit(2);
+}
+
+/** @returns the exit code */
+async function runJob(agent: Agent, job: Job, leave: AbortSignal): Promise<number> {
+  await agent.operations.registerJob(job, {});
   while (!leave.aborted && agent.liveAllocs() > 0) await sleep(systemClock, 100, leave);
+  if (leave.aborted) return 0;
   const failed = agent.store.listAllocs().some(({ record }) => record.clientStatus === 'failed');
+  process.stdout.write(`holdfast dev: job ${job.id} ${failed ? 'failed' : 'is complete'}\n`);
   return failed ? 1 : 0;
 }
 

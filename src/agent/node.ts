@@ -3,7 +3,9 @@ import { arch, cpus, hostname, release, totalmem } from 'node:os';
 import type { NodeFacts } from '../api/operations.js';
 import { newUuid } from '../base/ids.js';
 import type { DriverFingerprint } from '../drivers/driver.js';
+import type { Cgroups } from '../executor/cgroups.js';
 import type { StateStore } from '../state/store.js';
+import { decideCapabilities } from './capabilities.js';
 import type { AgentConfig } from './config.js';
 
 /** MHz assumed for a processor whose speed the kernel does not tell (many virtual machines). */
@@ -30,6 +32,7 @@ export function gatherNodeFacts(input: {
   readonly bootId: string;
   readonly startedAtMs: number;
   readonly drivers: Readonly<Record<string, DriverFingerprint>>;
+  readonly cgroups: Cgroups;
 }): NodeFacts {
   const { config, drivers } = input;
   const name = config.nodeName ?? hostname();
@@ -54,6 +57,10 @@ export function gatherNodeFacts(input: {
     version: input.version,
     bootId: input.bootId,
     dataDir: config.dataDir,
+    socket: config.socket,
+    nodeVersion: process.version,
+    cgroupMode: input.cgroups.mode,
+    capabilities: decideCapabilities({ cgroups: input.cgroups, uid: process.getuid?.() ?? 0 }),
     startedAtMs: input.startedAtMs,
     attributes,
     drivers,

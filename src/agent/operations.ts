@@ -6,6 +6,7 @@ import { AgentError } from '../base/errors.js';
 import type { Evaluated, Scheduler } from '../scheduler/scheduler.js';
 import type { StateStore } from '../state/store.js';
 import type { Doctor } from './doctor.js';
+import type { HostSampler } from '../stats/host.js';
 
 export interface OperationsDeps {
   readonly store: StateStore;
@@ -13,6 +14,7 @@ export interface OperationsDeps {
   readonly allocs: AllocTable;
   readonly node: NodeFacts;
   readonly doctor: Doctor;
+  readonly host: HostSampler;
   readonly warnings: () => readonly string[];
 }
 
@@ -42,6 +44,7 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
     signalAlloc: (allocId, { task, signal }) =>
       running(allocId, task).signal(task, signal, 'signal was requested'),
     allocUsage: async (allocId) => (await allocs.get(allocId)?.usage()) ?? {},
+    hostUsage: () => deps.host.sample(),
     node: () => deps.node,
     doctor: (options) => deps.doctor.run(options),
     warnings: deps.warnings,

@@ -11,7 +11,7 @@ import { decideRefusal, type TcpGuard } from './guard.js';
 import type { IndexWatch } from './index-watch.js';
 import { Query } from './query.js';
 import { pathPattern, type Call, type JsonRoute, type Route, type StreamRoute } from './route.js';
-import { httpStatusOf, type ErrorBody } from './wire.js';
+import { httpStatusOf, WARNING_HEADER, type ErrorBody } from './wire.js';
 
 /** A job file with its templates is far smaller; Nomad refuses job sources above 1 MB. */
 const MOST_BODY_BYTES = 2 * 1024 * 1024;
@@ -19,6 +19,9 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Job ids may be long; find-my-way's default of 100 is not enough. */
 const LONGEST_PARAM = 1024;
+/** Answers come from the store; what it cannot take now is not in them. */
+const STALE_WARNING =
+  'the disk refuses writes: what is shown stopped there, and what tasks do since is told later';
 /** Nomad's default and its maximum. */
 const DEFAULT_WAIT_MS = 5 * 60_000;
 const LONGEST_WAIT_MS = 10 * 60_000;
@@ -142,6 +145,7 @@ async function sendJson(
       'x-nomad-index': String(Math.max(1, index)),
       'x-nomad-knownleader': 'true',
       'x-nomad-lastcontact': '0',
+      ...(deps.store.trouble() === undefined ? {} : { [WARNING_HEADER]: STALE_WARNING }),
     })
     .send(text);
 }

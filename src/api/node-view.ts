@@ -65,6 +65,15 @@ export function nodeToWire(operations: AgentOperations): Node {
     Holdfast: {
       BootID: facts.bootId,
       DataDir: facts.dataDir,
+      Socket: facts.socket,
+      NodeVersion: facts.nodeVersion,
+      CgroupMode: facts.cgroupMode,
+      Capabilities: facts.capabilities.map(({ name, available, detail, cure }) => ({
+        Name: name,
+        Available: available,
+        Detail: detail,
+        Cure: cure,
+      })),
       StartedAt: msToRfc3339(facts.startedAtMs),
       Warnings: operations.warnings(),
     },

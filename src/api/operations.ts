@@ -1,7 +1,9 @@
 /** Owns what the HTTP API may ask of the agent besides reading the store. Implemented in the composition root. */
 import type { DriverFingerprint } from '../drivers/driver.js';
+import type { CgroupMode } from '../executor/cgroups.js';
 import type { Job } from '../jobspec/types.js';
 import type { JobPlan } from '../scheduler/plan.js';
+import type { HostUsage } from '../stats/host.js';
 import type { TaskUsage } from '../stats/usage.js';
 
 /** What a registration or a stop did. */
@@ -18,6 +20,16 @@ export interface JobChange {
   readonly unchanged: boolean;
 }
 
+/** One thing that a host lets us do to tasks, or does not. */
+export interface HostCapability {
+  readonly name: string;
+  readonly available: boolean;
+  /** How it is done; or what follows from its want. */
+  readonly detail: string;
+  /** What the operator can do about it; '' when it is available. */
+  readonly cure: string;
+}
+
 /** Facts about this host that do not change while the agent runs. */
 export interface NodeFacts {
   readonly nodeId: string;
@@ -25,6 +37,12 @@ export interface NodeFacts {
   readonly version: string;
   readonly bootId: string;
   readonly dataDir: string;
+  /** Path of the API's unix socket. */
+  readonly socket: string;
+  /** Of Node.js: `v20.19.0`. */
+  readonly nodeVersion: string;
+  readonly cgroupMode: CgroupMode;
+  readonly capabilities: readonly HostCapability[];
   readonly startedAtMs: number;
   readonly attributes: Readonly<Record<string, string>>;
   readonly drivers: Readonly<Record<string, DriverFingerprint>>;
@@ -90,6 +108,8 @@ export interface AgentOperations {
   ): Promise<void>;
   /** Usage of each running task of an alloc, by task name. */
   allocUsage(allocId: string): Promise<Readonly<Record<string, TaskUsage>>>;
+  /** Usage of the host as a whole. */
+  hostUsage(): Promise<HostUsage>;
   node(): NodeFacts;
   /** Looks for leftovers and inconsistencies; with `fix`, cures those that can be. May take seconds. */
   doctor(options: { readonly fix: boolean }): Promise<readonly TreatedFinding[]>;

@@ -18,7 +18,7 @@ import { describeRoutes } from './openapi.js';
 import type { AgentOperations } from './operations.js';
 import type { Route } from './route.js';
 import { allocationRoutes } from './routes/allocations.js';
-import { agentRoutes, evaluationRoutes, nodeRoutes, searchRoutes } from './routes/cluster.js';
+import { agentRoutes, evaluationRoutes, hostRoutes, nodeRoutes, searchRoutes } from './routes/cluster.js';
 import { feedRoutes } from './routes/feed.js';
 import { holdfastRoutes } from './routes/holdfast.js';
 import { jobRoutes } from './routes/jobs.js';
@@ -117,6 +117,7 @@ function buildRoutes(services: Services, feed: Feed): readonly Route[] {
     ...allocationRoutes(services),
     ...evaluationRoutes(services),
     ...nodeRoutes(services),
+    ...hostRoutes(services),
     ...agentRoutes(services),
     ...searchRoutes(services),
     ...holdfastRoutes(services),

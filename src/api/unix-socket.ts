@@ -36,7 +36,10 @@ export async function claimSocketPath(path: string): Promise<SocketPath> {
     throw new AgentError('bad_request', `${path} is there and is no socket: choose another path`);
   }
   if (found !== undefined && (await isAnswered(path))) {
-    throw new AgentError('already_running', `another agent answers on ${path}`);
+    throw new AgentError(
+      'already_running',
+      `another agent answers on ${path}: stop it first, or give this one another --socket`,
+    );
   }
   rmSync(bindPath, { force: true });
   let inode: number | undefined;

@@ -12,9 +12,15 @@ export function usageToWire(
   const mhzPerCore = readMhzPerCore(now.node);
   const chosen = Object.entries(usage).filter(([name]) => task === undefined || task === '' || name === task);
   const samples = chosen.map(([, sample]) => sample);
-  const total = {
-    cpuPercent: samples.reduce((sum, { cpuPercent }) => sum + (cpuPercent ?? 0), 0),
-    memoryBytes: samples.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0),
+  const sum = (of: (sample: TaskUsage) => number | undefined): number =>
+    samples.reduce((total, sample) => total + (of(sample) ?? 0), 0);
+  const total: Sum = {
+    cpuPercent: sum(({ cpuPercent }) => cpuPercent),
+    memoryBytes: sum(({ memoryBytes }) => memoryBytes),
+    // The peaks of several tasks are of different moments: their sum says nothing.
+    memoryPeakBytes: samples.length === 1 ? samples[0]?.memoryPeakBytes : undefined,
+    throttledPeriods: sum(({ throttledPeriods }) => throttledPeriods),
+    throttledMs: sum(({ throttledMs }) => throttledMs),
   };
   return {
     ResourceUsage: resourceUsage(total, mhzPerCore),
@@ -22,10 +28,7 @@ export function usageToWire(
       chosen.map(([name, sample]) => [
         name,
         {
-          ResourceUsage: resourceUsage(
-            { cpuPercent: sample.cpuPercent ?? 0, memoryBytes: sample.memoryBytes },
-            mhzPerCore,
-          ),
+          ResourceUsage: resourceUsage({ ...sample, cpuPercent: sample.cpuPercent ?? 0 }, mhzPerCore),
           Timestamp: msToNs(sample.atMs),
           Pids: null,
           Holdfast: {
@@ -34,6 +37,10 @@ export function usageToWire(
             MemoryBytes: sample.memoryBytes,
             MemoryLimitBytes: sample.memoryLimitBytes ?? null,
             Processes: sample.processes,
+            MemoryPeakBytes: sample.memoryPeakBytes ?? null,
+            ThrottledPeriods: sample.throttledPeriods ?? null,
+            ThrottledMs: sample.throttledMs ?? null,
+            OOMKills: sample.oomKills ?? null,
             Source: sample.source,
           },
         },
@@ -43,29 +50,32 @@ export function usageToWire(
   };
 }
 
-function resourceUsage(
-  sum: { readonly cpuPercent: number; readonly memoryBytes: number },
-  mhzPerCore: number,
-): ResourceUsage {
+type Sum = Pick<TaskUsage, 'memoryBytes' | 'memoryPeakBytes' | 'throttledPeriods' | 'throttledMs'> & {
+  readonly cpuPercent: number;
+};
+
+function resourceUsage(sum: Sum, mhzPerCore: number): ResourceUsage {
+  const { throttledPeriods, throttledMs, memoryPeakBytes } = sum;
+  const throttling = throttledPeriods === undefined ? [] : ['Throttled Periods', 'Throttled Time'];
   return {
     CpuStats: {
       Percent: sum.cpuPercent,
       TotalTicks: (sum.cpuPercent / 100) * mhzPerCore,
       SystemMode: 0,
       UserMode: 0,
-      ThrottledPeriods: 0,
-      ThrottledTime: 0,
-      Measured: ['Percent', 'Total Ticks'],
+      ThrottledPeriods: throttledPeriods ?? 0,
+      ThrottledTime: msToNs(throttledMs ?? 0),
+      Measured: ['Percent', 'Total Ticks', ...throttling],
     },
     MemoryStats: {
       RSS: 0,
       Usage: sum.memoryBytes,
-      MaxUsage: 0,
+      MaxUsage: memoryPeakBytes ?? 0,
       Cache: 0,
       Swap: 0,
       KernelUsage: 0,
       KernelMaxUsage: 0,
-      Measured: ['Usage'],
+      Measured: ['Usage', ...(memoryPeakBytes === undefined ? [] : ['Max Usage'])],
     },
     DeviceStats: [],
   };

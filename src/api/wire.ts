@@ -12,6 +12,9 @@ import type { Job as JobSpec, RestartPolicy, Task } from '../jobspec/types.js';
 
 // ---------------------------------------------------------------------------------------------------------- numbers
 
+/** Response header with what a reader must know before they trust an answer; mostly not there. */
+export const WARNING_HEADER = 'x-holdfast-warning';
+
 /** Nomad writes a time that is not there as Go's zero time. */
 export const ZERO_TIME = '0001-01-01T00:00:00Z';
 
@@ -508,6 +511,11 @@ export interface TaskResourceUsage {
     readonly MemoryBytes: number;
     readonly MemoryLimitBytes: number | null;
     readonly Processes: number;
+    /** These four are null where this host does not count it; all since the start of the run. */
+    readonly MemoryPeakBytes: number | null;
+    readonly ThrottledPeriods: number | null;
+    readonly ThrottledMs: number | null;
+    readonly OOMKills: number | null;
     readonly Source: string;
   };
 }
@@ -628,9 +636,61 @@ export interface Node extends NodeListStub {
   readonly Holdfast: {
     readonly BootID: string;
     readonly DataDir: string;
+    readonly Socket: string;
+    readonly NodeVersion: string;
+    /** `v2`, `hybrid`, `v1` or `none`. */
+    readonly CgroupMode: string;
+    readonly Capabilities: readonly HostCapability[];
     readonly StartedAt: string;
     readonly Warnings: readonly string[];
   };
+}
+
+/** One thing that this host lets us do to tasks, or does not. */
+export interface HostCapability {
+  readonly Name: string;
+  readonly Available: boolean;
+  /** How it is done; or what follows from its want. */
+  readonly Detail: string;
+  /** What the operator can do about it; '' when it is available. */
+  readonly Cure: string;
+}
+
+/** GET /v1/client/stats. Sizes in bytes. */
+export interface HostStats {
+  readonly Memory: {
+    readonly Total: number;
+    readonly Available: number;
+    readonly Used: number;
+    readonly Free: number;
+  };
+  /** Percent of one core each, since the sample before. */
+  readonly CPU: readonly {
+    readonly CPU: string;
+    readonly User: number;
+    readonly System: number;
+    readonly Idle: number;
+    readonly TotalPercent: number;
+    readonly TotalTicks: number;
+  }[];
+  readonly DiskStats: readonly HostDiskStats[];
+  /** The file system of the data dir. */
+  readonly AllocDirStats: HostDiskStats;
+  readonly DeviceStats: readonly never[];
+  /** Seconds. */
+  readonly Uptime: number;
+  readonly CPUTicksConsumed: number;
+  readonly Timestamp: number;
+}
+
+export interface HostDiskStats {
+  readonly Device: string;
+  readonly Mountpoint: string;
+  readonly Size: number;
+  readonly Used: number;
+  readonly Available: number;
+  readonly UsedPercent: number;
+  readonly InodesUsedPercent: number;
 }
 
 export interface NodeResources {

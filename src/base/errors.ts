@@ -78,3 +78,9 @@ export function errnoOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;
 }
+
+/** True when something could not be looked at for want of descriptors or memory: it says nothing about the thing. */
+export function isExhausted(error: unknown): boolean {
+  const errno = errnoOf(error);
+  return errno === 'EMFILE' || errno === 'ENFILE' || errno === 'ENOMEM';
+}

@@ -1,6 +1,7 @@
 /** Owns the reads that several commands share. */
-import type { AllocListStub, JobListStub } from '../api/wire.js';
+import type { AllocListStub, JobListStub, Node, NodeListStub } from '../api/wire.js';
 import type { Cli } from './cli.js';
+import { CliError, EXIT } from './exit.js';
 import { resolveTarget, type Known, type Target } from './target.js';
 
 interface KnownJobs extends Known {
@@ -19,6 +20,14 @@ export async function fetchKnown(cli: Cli): Promise<KnownJobs> {
 /** @throws CliError notFound, usage (ambiguous) */
 export async function fetchTarget(cli: Cli, text: string): Promise<Target> {
   return resolveTarget(text, await fetchKnown(cli));
+}
+
+/** The host. @throws CliError */
+export async function fetchNode(cli: Cli): Promise<Node> {
+  const [stub] = await cli.client.get<readonly NodeListStub[]>('/v1/nodes');
+  if (stub === undefined)
+    throw new CliError(EXIT.failed, 'the daemon knows no node: is it a holdfast daemon?');
+  return cli.client.get<Node>(`/v1/node/${stub.ID}`);
 }
 
 /** A path below `/v1/job/`. */

@@ -3,7 +3,7 @@
  * failure as a CliError that says what to do. Nothing but node:http, because every command starts with it.
  */
 import { request, type IncomingMessage } from 'node:http';
-import type { ErrorBody } from '../api/wire.js';
+import { WARNING_HEADER, type ErrorBody } from '../api/wire.js';
 import { errnoOf, ERROR_CODES, type ErrorCode } from '../base/errors.js';
 import { describeAddress, type Address } from './address.js';
 import { CliError, EXIT, exitCodeOf } from './exit.js';
@@ -41,9 +41,17 @@ export interface Indexed<T> {
 export class ApiClient {
   readonly address: Address;
   readonly #token: string | undefined;
+  readonly #onWarning: (text: string) => void;
+  #warning: string | undefined;
 
-  constructor(address: Address, token: string | undefined) {
+  /** @param onWarning told once of what the daemon warns of */
+  constructor(
+    address: Address,
+    token: string | undefined,
+    onWarning: (text: string) => void = () => undefined,
+  ) {
     this.address = address;
+    this.#onWarning = onWarning;
     this.#token = token === '' ? undefined : token;
   }
 
@@ -110,9 +118,16 @@ export class ApiClient {
     });
     // A stream may be silent for long.
     if (signal !== undefined) answer.socket.setTimeout(0);
+    this.#heed(answer.headers[WARNING_HEADER]);
     const status = answer.statusCode ?? 0;
     if (status >= 200 && status < 300) return answer;
     throw this.#refusal(status, await this.#readAll(answer));
+  }
+
+  #heed(warning: string | string[] | undefined): void {
+    if (typeof warning !== 'string' || warning === this.#warning) return;
+    this.#warning = warning;
+    this.#onWarning(warning);
   }
 
   async #readAll(answer: IncomingMessage): Promise<string> {

@@ -11,6 +11,7 @@ import { flagOf, textOf, type CommandModule, type Options } from './command.js';
 import { CliError, EXIT, type ExitCode } from './exit.js';
 import { ApiClient } from './http.js';
 import { processOutput, type Output } from './output.js';
+import { sanitize } from './render/text.js';
 
 interface Entry {
   readonly name: string;
@@ -42,6 +43,7 @@ const COMMANDS: readonly Entry[] = [
     summary: 'say how a job or this host is, and why',
     load: () => import('./commands/status.js'),
   },
+  { name: 'stats', summary: 'show what running tasks use', load: () => import('./commands/stats.js') },
   { name: 'logs', summary: 'show what tasks have written', load: () => import('./commands/logs.js') },
   { name: 'events', summary: 'show what happened to tasks', load: () => import('./commands/events.js') },
   { name: 'history', summary: 'list the attempts to run tasks', load: () => import('./commands/history.js') },
@@ -54,6 +56,11 @@ const COMMANDS: readonly Entry[] = [
     name: 'doctor',
     summary: 'look for leftovers on this host, and clean them up',
     load: () => import('./commands/doctor.js'),
+  },
+  {
+    name: 'node',
+    summary: 'say what this host can do, and what is missing',
+    load: () => import('./commands/node.js'),
   },
   { name: 'version', summary: 'print the version', load: () => import('./commands/version.js') },
 ];
@@ -189,9 +196,13 @@ function chooseCommand(argv: readonly string[]): string | undefined {
 /** Everything that asks for an address is refused here, not before: `agent` and `--help` need none. */
 function openCli(options: Options, world: World): Cli {
   const address = chooseAddress(textOf(options, 'address'), world.env, world.uid);
+  const output = world.output(options['color'] === false);
+  const warn = (text: string): void => {
+    output.note(`holdfast: ${sanitize(text)}`);
+  };
   return {
-    client: new ApiClient(address, textOf(options, 'token') ?? world.env['HOLDFAST_TOKEN']),
-    output: world.output(options['color'] === false),
+    client: new ApiClient(address, textOf(options, 'token') ?? world.env['HOLDFAST_TOKEN'], warn),
+    output,
     clock: systemClock,
     json: flagOf(options, 'json'),
   };

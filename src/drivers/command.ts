@@ -1,6 +1,7 @@
 /** Owns which program a task's `command` means, and how a start that failed reads for people. */
 import { accessSync, constants, statSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
+import { constants as systemConstants } from 'node:os';
 import { getSystemErrorMap, getSystemErrorName } from 'node:util';
 import { AgentError } from '../base/errors.js';
 import type { StartFailedRecord } from '../executor/exit-record.js';
@@ -15,8 +16,8 @@ const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
  */
 export function findProgram(command: string, env: Readonly<Record<string, string>>, dirs: TaskDirs): string {
   if (isAbsolute(command)) return command;
-  const path = env['PATH'] ?? DEFAULT_PATH;
-  const searched = command.includes('/') ? [] : path.split(':').filter((dir) => isAbsolute(dir));
+  const onPath = (env['PATH'] ?? DEFAULT_PATH).split(':').filter((dir) => isAbsolute(dir));
+  const searched = command.includes('/') ? [] : [...new Set(onPath)];
   const candidates = [dirs.localDir, dirs.taskDir, ...searched].map((dir) => join(dir, command));
   let notExecutable: string | undefined;
   for (const candidate of candidates) {
@@ -27,7 +28,7 @@ export function findProgram(command: string, env: Readonly<Record<string, string
   const hint = notExecutable === undefined ? '' : `; ${notExecutable} is there, but is not executable`;
   throw new AgentError(
     'start_failed',
-    `no program ${JSON.stringify(command)} in the task's directory${searched.length === 0 ? '' : ` or its PATH, ${path}`}${hint}`,
+    `no program ${JSON.stringify(command)} in the task's directory${searched.length === 0 ? '' : ` or its PATH, ${searched.join(':')}`}${hint}`,
   );
 }
 
@@ -58,6 +59,7 @@ const STAGES: ReadonlyMap<string, (detail: string) => string> = new Map([
   ['log_dir', (dir: string) => `cannot write logs to ${dir}`],
   ['oom_score_adj', () => 'cannot set oom_score_adj'],
   ['clone', () => 'cannot make a process'],
+  ['gate', (how: string) => `the task was ${how}`],
 ]);
 
 /** Shortages that pass: the same start may work later. */
@@ -73,14 +75,22 @@ const PASSING = new Set([
   'EINTR',
 ]);
 
+/** The child was killed before it became the task, by the OOM killer for example: that says nothing of the next try. */
+const KILLED = systemConstants.errno.ECHILD;
+
 /** A failed start in words: `cannot run /bin/x: no such file or directory (ENOENT)`. */
 export function describeStartFailure(record: StartFailedRecord): string {
+  const errno = errnoName(record.errno);
+  // The one that is looked for is in no file that could be missing.
+  if (record.stage === 'user' && errno === 'ENOENT') return `there is no user ${record.detail}`;
+  if (record.stage === 'user' && errno === 'EPERM')
+    return `cannot run as user ${record.detail}: only an agent that runs as root can`;
   const what = STAGES.get(record.stage)?.(record.detail) ?? `cannot start: ${record.stage} ${record.detail}`;
-  if (record.errno === 0) return what;
+  if (record.errno === 0 || record.errno === KILLED) return what;
   const [, text] = getSystemErrorMap().get(-record.errno) ?? [];
-  const reason = `${text ?? 'unknown error'} (${errnoName(record.errno)})`;
+  const reason = `${text ?? 'unknown error'} (${errno})`;
   const hint =
-    record.stage === 'exec' && errnoName(record.errno) === 'ENOENT'
+    record.stage === 'exec' && errno === 'ENOENT'
       ? '; if the file is there, the interpreter in its first line, or its loader, is not'
       : '';
   return `${what}: ${reason}${hint}`;
@@ -89,7 +99,7 @@ export function describeStartFailure(record: StartFailedRecord): string {
 /** The error that a driver's `start` throws for it. */
 export function startFailure(record: StartFailedRecord): AgentError {
   return new AgentError('start_failed', describeStartFailure(record), {
-    recoverable: PASSING.has(errnoName(record.errno)),
+    recoverable: record.errno === KILLED || PASSING.has(errnoName(record.errno)),
   });
 }
 

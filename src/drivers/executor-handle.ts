@@ -167,8 +167,8 @@ export class ExecutorHandle implements DriverHandle {
       if (client !== undefined) await this.#follow(client);
       client = undefined;
       if (this.#leaving.signal.aborted) return new Promise<never>(() => undefined);
-      const record = readExitFile(this.#run.runDir, this.runId);
-      if (record.kind === 'ok' && record.value.kind === 'ended') return this.#end(record.value.report);
+      const report = this.#readEnd();
+      if (report !== undefined) return this.#end(report);
       const resolved = await resolveRun(this.#deps, this.#known());
       if (resolved.kind === 'running') {
         client = this.#takeOn(resolved);
@@ -183,6 +183,16 @@ export class ExecutorHandle implements DriverHandle {
       } else {
         return this.#end(reportOf(resolved, this.#deps));
       }
+    }
+  }
+
+  /** The short way after an end as it should be: the record is there. */
+  #readEnd(): ExitReport | undefined {
+    try {
+      const record = readExitFile(this.#run.runDir, this.runId);
+      return record.kind === 'ok' && record.value.kind === 'ended' ? record.value.report : undefined;
+    } catch {
+      return undefined;
     }
   }
 

@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { sleep, type Clock } from '../base/clock.js';
-import { errnoOf } from '../base/errors.js';
+import { errnoOf, isExhausted } from '../base/errors.js';
 import type { ExecutorSpec } from './protocol.js';
 
 /** Directories of one leaf; plain JSON. */
@@ -125,7 +125,9 @@ function childGroups(dir: string): string[] {
 function readText(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
-  } catch {
+  } catch (error) {
+    // A group that could not be looked at is not an empty one.
+    if (isExhausted(error)) throw error;
     return undefined;
   }
 }

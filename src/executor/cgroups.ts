@@ -21,12 +21,16 @@ export interface CgroupMounts {
   readonly v1: ReadonlyMap<string, string>;
 }
 
-/** A leaf that was made, and what of the limits could not be set. */
-export interface CreatedLeaf {
+/** A leaf that is to be made. */
+export interface PlannedLeaf {
   readonly leaf: CgroupLeaf;
   /** Files by which an executor sees OOM kills and the memory peak; undefined without a memory controller. */
   readonly memoryEvents: string | undefined;
   readonly memoryPeak: string | undefined;
+}
+
+/** A leaf that was made, and what of the limits could not be set. */
+export interface CreatedLeaf extends PlannedLeaf {
   readonly notes: readonly string[];
 }
 
@@ -106,8 +110,9 @@ export class Cgroups {
    *   group that was killed once kills whatever is born in it (see native/README.md)
    */
   createLeaf(name: string, limits: CgroupLimits): CreatedLeaf | undefined {
-    if (this.mode === 'none') return undefined;
-    const leaf = this.leafOf(name);
+    const planned = this.planLeaf(name);
+    if (planned === undefined) return undefined;
+    const { leaf } = planned;
     const made: string[] = [];
     try {
       for (const dir of [leaf.unified, ...leaf.v1]) {
@@ -124,7 +129,12 @@ export class Cgroups {
     }
     const notes: string[] = [];
     this.#writeLimits(name, limits, notes);
-    return { leaf, ...this.#memoryFiles(name), notes };
+    return { ...planned, notes };
+  }
+
+  /** What `createLeaf` will make: it can be written down before it is there. Undefined when the mode is `none`. */
+  planLeaf(name: string): PlannedLeaf | undefined {
+    return this.mode === 'none' ? undefined : { leaf: this.leafOf(name), ...this.#memoryFiles(name) };
   }
 
   /** Where the leaf of that name is, or would be. */
@@ -146,7 +156,7 @@ export class Cgroups {
     );
   }
 
-  #memoryFiles(name: string): Pick<CreatedLeaf, 'memoryEvents' | 'memoryPeak'> {
+  #memoryFiles(name: string): Omit<PlannedLeaf, 'leaf'> {
     const v1 = this.#v1.get('memory');
     if (v1 !== undefined) {
       const dir = join(v1, name);

@@ -7,7 +7,7 @@ import type { Clock } from '../base/clock.js';
 import { describeError } from '../base/errors.js';
 
 /** Exit statuses, as native/README.md has them. */
-export const EXECUTOR_EXIT = { ok: 0, claimed: 10, startFailed: 11, notSetUp: 12, workloadGone: 13 } as const;
+export const EXECUTOR_EXIT = { ok: 0, claimed: 10, startFailed: 11, workloadGone: 13 } as const;
 
 export type ForegroundEnd =
   | { readonly kind: 'exited'; readonly code: number; readonly said: string }

@@ -7,7 +7,7 @@ import type { Clock } from '../base/clock.js';
 import { AgentError, describeError, errnoOf } from '../base/errors.js';
 import { removeLeaf, type CgroupLeaf } from './cgroup-leaf.js';
 import type { CgroupLimits } from './cgroup-limits.js';
-import type { Cgroups, CreatedLeaf } from './cgroups.js';
+import type { Cgroups, CreatedLeaf, PlannedLeaf } from './cgroups.js';
 import type { ExecutorStatus, StartFailedRecord } from './exit-record.js';
 import { EXECUTOR_EXIT, runForeground } from './foreground.js';
 import { encodeSpec, type ExecutorSpec } from './protocol.js';
@@ -17,7 +17,7 @@ export interface LaunchDeps {
   readonly clock: Clock;
   readonly bootId: string;
   readonly executorPath: string;
-  readonly cgroups: Cgroups;
+  readonly cgroups: Pick<Cgroups, 'planLeaf' | 'createLeaf' | 'executorProcs'>;
 }
 
 export interface LaunchRequest {
@@ -55,6 +55,19 @@ export async function launchRun(deps: LaunchDeps, request: LaunchRequest): Promi
   if (!isAbsolute(request.spec.path))
     throw new AgentError('start_failed', `the path of a program must be absolute: ${request.spec.path}`);
   const created = await prepare(deps, request);
+  // From here on it may run: a fault of ours must not look like a start that failed.
+  return spawnExecutor(deps, request, created).catch((error: unknown): LaunchOutcome => ({
+    kind: 'unclear',
+    detail: describeError(error),
+    leaf: created?.leaf,
+  }));
+}
+
+async function spawnExecutor(
+  deps: LaunchDeps,
+  request: LaunchRequest,
+  created: CreatedLeaf | undefined,
+): Promise<LaunchOutcome> {
   const end = await runForeground({ ...deps, args: ['run', request.runDir], withinMs: LAUNCH_WITHIN_MS });
   if (end.kind === 'unclear') return { kind: 'unclear', detail: end.detail, leaf: created?.leaf };
   switch (end.code) {
@@ -71,17 +84,18 @@ export async function launchRun(deps: LaunchDeps, request: LaunchRequest): Promi
       await cleanUp(deps, request, created);
       return { kind: 'start_failed', record: record.value };
     }
-    case EXECUTOR_EXIT.notSetUp:
-      await cleanUp(deps, request, created);
-      throw new AgentError('executor_failed', `the executor could not be set up: ${end.said}`, {
-        recoverable: true,
-      });
     default:
-      return { kind: 'unclear', detail: `the executor said ${end.code}: ${end.said}`, leaf: created?.leaf };
+      // Also when it says that it could not be set up: it says the same when the executor was killed after it had let the
+      // workload run. Only what is found on the disk and among the processes tells these apart.
+      return {
+        kind: 'unclear',
+        detail: end.said === '' ? `the executor ended with ${end.code}` : end.said,
+        leaf: created?.leaf,
+      };
   }
 }
 
-/** Run directory, cgroup leaf, spec: all of them or none. */
+/** Run directory, spec, cgroup leaf: all of them or none. */
 async function prepare(deps: LaunchDeps, request: LaunchRequest): Promise<CreatedLeaf | undefined> {
   try {
     await makeRunDir(request.runDir);
@@ -91,13 +105,13 @@ async function prepare(deps: LaunchDeps, request: LaunchRequest): Promise<Create
     }
     throw notPrepared(cause);
   }
-  let created: CreatedLeaf | undefined;
   try {
-    created = deps.cgroups.createLeaf(request.leafName, request.limits);
-    await writeSpec(request.runDir, encodeSpec(completeSpec(deps, request, created)));
-    return created;
+    // First the spec, which names the leaf: whoever finds the run directory after a crash knows what to remove.
+    const spec = completeSpec(deps, request, deps.cgroups.planLeaf(request.leafName));
+    await writeSpec(request.runDir, encodeSpec(spec));
+    return deps.cgroups.createLeaf(request.leafName, request.limits);
   } catch (cause) {
-    await cleanUp(deps, request, created);
+    await removeRunDir(request.runDir);
     throw cause instanceof AgentError ? cause : notPrepared(cause);
   }
 }
@@ -122,15 +136,15 @@ async function cleanUp(
 function completeSpec(
   deps: LaunchDeps,
   request: LaunchRequest,
-  created: CreatedLeaf | undefined,
+  planned: PlannedLeaf | undefined,
 ): ExecutorSpec {
   return {
     ...request.spec,
     bootId: deps.bootId,
-    cgroup: created?.leaf.unified,
-    joinProcs: (created?.leaf.v1 ?? []).map((dir) => `${dir}/cgroup.procs`),
+    cgroup: planned?.leaf.unified,
+    joinProcs: (planned?.leaf.v1 ?? []).map((dir) => `${dir}/cgroup.procs`),
     selfProcs: deps.cgroups.executorProcs,
-    memoryEvents: created?.memoryEvents,
-    memoryPeak: created?.memoryPeak,
+    memoryEvents: planned?.memoryEvents,
+    memoryPeak: planned?.memoryPeak,
   };
 }

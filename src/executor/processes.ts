@@ -4,6 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
+import { isExhausted } from '../base/errors.js';
 import { isAlive, readProcessStat, type ProcessRef } from '../base/host.js';
 
 /** Set in the environment of every workload, so that its processes can be told even when they left their parent. */
@@ -104,7 +105,8 @@ function listPids(): number[] {
 function readProc(pid: number, file: 'cmdline' | 'environ'): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1');
-  } catch {
+  } catch (error) {
+    if (isExhausted(error)) throw error;
     return '';
   }
 }

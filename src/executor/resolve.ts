@@ -3,6 +3,7 @@
  * kills what a dead run left. Gives the caller one of five answers; decides nothing that recover.ts has not decided.
  */
 import { sleep, type Clock } from '../base/clock.js';
+import { describeError } from '../base/errors.js';
 import { isAlive, type ProcessRef } from '../base/host.js';
 import type { ExitReport, UnknownExitReason } from '../events/exit-result.js';
 import { killLeaf, type CgroupLeaf } from './cgroup-leaf.js';
@@ -54,7 +55,9 @@ export async function resolveRun(deps: ResolveDeps, run: KnownRun): Promise<Reso
   let tookOver = false;
   let seenUnclaimed = false;
   for (;;) {
-    const gathered = await gatherFacts(deps, run);
+    const gathered = await gatherFacts(deps, run).catch(describeError);
+    // What could not be looked at may be running.
+    if (typeof gathered === 'string') return { kind: 'unreachable', detail: gathered };
     const verdict = decideVerdict(gathered.facts);
     if (verdict.kind !== 'running') gathered.client?.close();
     const late = deps.clock.monoMs() > deadlineMs;

@@ -5,7 +5,7 @@
 import { mkdirSync, openSync, closeSync, readFileSync, writeSync } from 'node:fs';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { describeError, errnoOf } from '../base/errors.js';
+import { describeError, errnoOf, isExhausted } from '../base/errors.js';
 import {
   parseExitRecord,
   parseStatus,
@@ -47,8 +47,12 @@ export async function writeSpec(runDir: string, spec: Buffer): Promise<void> {
   await rename(temporary, join(runDir, 'spec'));
 }
 
-/** Removes the directory with all in it; not being there is fine. */
+/**
+ * Removes the directory with all in it; not being there is fine. The spec goes first: an executor that was asked to start
+ * by an agent that died, and comes only now, must find no lock to take while there is a spec to run.
+ */
 export async function removeRunDir(runDir: string): Promise<void> {
+  await rm(join(runDir, 'spec'), { force: true });
   await rm(runDir, { recursive: true, force: true });
 }
 
@@ -106,6 +110,8 @@ function readBytes(path: string): Read<Buffer> {
   } catch (error) {
     const errno = errnoOf(error);
     if (errno === 'ENOENT' || errno === 'ENOTDIR') return { kind: 'absent' };
+    // Not the file's fault: a record must not be called damaged because the agent has too many files open.
+    if (isExhausted(error)) throw error;
     return { kind: 'unreadable', why: describeError(error) };
   }
 }

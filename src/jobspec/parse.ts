@@ -65,6 +65,9 @@ export function parseJobFile(text: string, fileName: string): JobResult {
   if (source.length > LARGEST) {
     return fail([{ ...atStart, message: 'the file is larger than 1 MiB', hint: undefined }]);
   }
+  const nul = source.indexOf('\0');
+  if (nul !== -1)
+    return fail([{ ...atStart, at: nul, message: 'the file is not text: it holds a NUL', hint: undefined }]);
   const session = new Session(format.dialect, homesOf(format.dialect), lines);
   const { tree, faults } = readSafely(format.read, source);
   for (const { at, message, hint } of faults) session.fault({ at, path: '' }, message, hint);

@@ -195,7 +195,11 @@ function tellNone(what: 'group' | 'task', { label, labelSpot, path }: LabelledBo
   if (tried) return;
   const around = what === 'group' ? 'job' : 'group';
   const hint = session.dialect === 'hcl' ? `add \`${what} "name" { … }\`` : undefined;
-  session.fault(labelSpot, `${around} ${JSON.stringify(label)} has no ${what}`, hint);
+  session.fault(
+    labelSpot,
+    `${around === 'job' ? 'the job' : `${around} ${JSON.stringify(label)}`} has no ${what}`,
+    hint,
+  );
 }
 
 function tellTwice(what: string, bodies: readonly LabelledBody[], session: Session): void {

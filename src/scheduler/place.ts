@@ -15,7 +15,7 @@ export type Placement =
 
 export interface PlaceInput {
   readonly job: JobRecord;
-  /** All allocs of the job that are remembered. */
+  /** All allocs of the job that are remembered, in the order they were made: a clock that was set back tells another. */
   readonly allocs: readonly AllocRecord[];
   /** True while anything of that alloc runs or may run. */
   readonly isLive: (allocId: string) => boolean;
@@ -49,9 +49,7 @@ export function place(input: PlaceInput): readonly Placement[] {
 
 function fill(input: PlaceInput, group: TaskGroup, index: number): Placement | undefined {
   const { job, isLive } = input;
-  const here = input.allocs
-    .filter((alloc) => alloc.group === group.name && alloc.index === index)
-    .sort((a, b) => a.createdAtMs - b.createdAtMs);
+  const here = input.allocs.filter((alloc) => alloc.group === group.name && alloc.index === index);
   const live = here.filter((alloc) => isLive(alloc.id));
   const running = live.find((alloc) => alloc.desiredStatus === 'run');
   if (running !== undefined) {
@@ -69,9 +67,9 @@ function fill(input: PlaceInput, group: TaskGroup, index: number): Placement | u
 
 /** Whether a place whose last alloc is over is to be filled again. */
 function wantsAnother({ job, retryFailed }: PlaceInput, last: AllocRecord): boolean {
-  if (last.desiredStatus === 'stop' || last.jobVersion !== job.version) return true;
-  // Not terminal and yet not live: its runner could not be made; it stays as it is for the operator.
+  // Not terminal and yet not live: its runner could not be made, and its workload may run. It stays for the operator.
   if (!isTerminal(last.clientStatus)) return false;
+  if (last.desiredStatus === 'stop' || last.jobVersion !== job.version) return true;
   return last.clientStatus === 'lost' || (last.clientStatus === 'failed' && retryFailed);
 }
 

@@ -22,6 +22,8 @@ import type { History, Records, Tables } from './tables.js';
  */
 type Slot =
   | { readonly kind: 'job'; readonly job: JobRecord }
+  /** Put, and deleted again within the same commit. */
+  | { readonly kind: 'deleted_job'; readonly job: JobRecord }
   | { readonly kind: 'job_purged'; readonly jobId: string }
   | { readonly kind: 'alloc'; readonly allocId: string }
   | { readonly kind: 'alloc_purged'; readonly allocId: string; readonly jobId: string }
@@ -48,7 +50,7 @@ class Commit {
   readonly #records: Records;
   readonly #history: History;
   readonly #limits: StoreLimits;
-  readonly #slots: Slot[] = [];
+  #slots: Slot[] = [];
   readonly #touched = new Set<string>();
   readonly #deletedJobs = new Set<string>();
 
@@ -65,8 +67,7 @@ class Commit {
         this.#putJob(change.job);
         return;
       case 'delete_job':
-        this.#deletedJobs.add(change.jobId);
-        if (records.deleteJob(change.jobId)) this.#slots.push({ kind: 'job_purged', jobId: change.jobId });
+        this.#deleteJob(change.jobId);
         return;
       case 'put_alloc':
         records.putAlloc(change.alloc);
@@ -132,6 +133,16 @@ class Commit {
     this.#slots.push({ kind: 'job', job: copyPlain(job) });
   }
 
+  #deleteJob(jobId: string): void {
+    this.#deletedJobs.add(jobId);
+    if (!this.#records.deleteJob(jobId)) return;
+    // What was put before in this commit is told, but a job of that id that is put after it is another one.
+    this.#slots = this.#slots.map((slot) =>
+      slot.kind === 'job' && slot.job.id === jobId ? { kind: 'deleted_job', job: slot.job } : slot,
+    );
+    this.#slots.push({ kind: 'job_purged', jobId });
+  }
+
   #deleteAlloc(allocId: string): void {
     const jobId = this.#records.jobIdOf(allocId);
     this.#records.deleteAlloc(allocId);
@@ -180,7 +191,8 @@ class Commit {
 
   #fill(slot: Slot): { readonly key: string; readonly payload: FeedPayload } | undefined {
     switch (slot.kind) {
-      case 'job': {
+      case 'job':
+      case 'deleted_job': {
         const type = slot.job.stopped ? 'JobDeregistered' : 'JobRegistered';
         return { key: slot.job.id, payload: { topic: 'Job', type, job: slot.job } };
       }

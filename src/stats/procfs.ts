@@ -29,6 +29,17 @@ export function parseCpuacctMs(text: string | undefined): number | undefined {
   return usageNs === undefined ? undefined : usageNs / 1e6;
 }
 
+/** How often and how long a CPU quota held a group back, from `cpu.stat`: v2 (µs) or v1 (ns). */
+export function parseThrottling(text: string | undefined): {
+  readonly periods: number | undefined;
+  readonly ms: number | undefined;
+} {
+  const us = parseKeyed(text, 'throttled_usec');
+  const ns = parseKeyed(text, 'throttled_time');
+  const ms = us === undefined ? (ns === undefined ? undefined : ns / 1e6) : us / 1000;
+  return { periods: parseKeyed(text, 'nr_throttled'), ms };
+}
+
 /** A memory limit in bytes, from v2 `memory.max` or v1 `memory.limit_in_bytes`; undefined = none. */
 export function parseMemoryLimit(text: string | undefined): number | undefined {
   const bytes = parseNumber(text);

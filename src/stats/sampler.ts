@@ -13,8 +13,10 @@ import {
   cpuPercentBetween,
   parseCpuacctMs,
   parseCpuStatMs,
+  parseKeyed,
   parseMemoryLimit,
   parseNumber,
+  parseThrottling,
   workingSetBytes,
 } from './procfs.js';
 import type { TaskUsage } from './usage.js';
@@ -98,10 +100,19 @@ export class UsageSampler {
       memoryBytes,
       memoryLimitBytes: undefined,
       processes: counted,
+      ...NOT_COUNTED,
       source: 'pidusage',
     };
   }
 }
+
+/** What only a cgroup counts. */
+const NOT_COUNTED = {
+  memoryPeakBytes: undefined,
+  throttledPeriods: undefined,
+  throttledMs: undefined,
+  oomKills: undefined,
+} as const;
 
 /** What a sampler must know of its run. */
 export interface SampledRun {
@@ -123,11 +134,18 @@ function readLeaf(leaf: CgroupLeaf | undefined): Figures | undefined {
   if (usageBytes === undefined || cpuTotalMs === undefined) return undefined;
   const processes = leafPids(leaf).length;
   if (processes === 0) return undefined;
+  const throttling = [v1('cpu.stat'), v2('cpu.stat')]
+    .map(parseThrottling)
+    .find(({ periods }) => periods !== undefined);
   return {
     cpuTotalMs,
     memoryBytes: workingSetBytes(usageBytes, v2('memory.stat') ?? v1('memory.stat')),
     memoryLimitBytes: parseMemoryLimit(v2('memory.max') ?? v1('memory.limit_in_bytes')),
     processes,
+    memoryPeakBytes: parseNumber(v2('memory.peak') ?? v1('memory.max_usage_in_bytes')),
+    throttledPeriods: throttling?.periods,
+    throttledMs: throttling?.ms,
+    oomKills: parseKeyed(v2('memory.events') ?? v1('memory.oom_control'), 'oom_kill'),
     source: 'cgroup',
   };
 }

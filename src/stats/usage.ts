@@ -9,6 +9,13 @@ export interface TaskUsage {
   /** The limit in force; undefined = none. */
   readonly memoryLimitBytes: number | undefined;
   readonly processes: number;
+  /** These four come from the cgroup alone, since the start of the run; undefined = this host does not count it. */
+  readonly memoryPeakBytes: number | undefined;
+  /** Times, and for how long, the CPU quota held it back. */
+  readonly throttledPeriods: number | undefined;
+  readonly throttledMs: number | undefined;
+  /** Processes of it that the kernel killed for want of memory. */
+  readonly oomKills: number | undefined;
   /** Where the figures come from: the cgroup (whole tree), or pidusage (the processes found by parent links). */
   readonly source: 'cgroup' | 'pidusage';
 }

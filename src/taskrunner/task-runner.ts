@@ -221,7 +221,7 @@ export class TaskRunner {
       reply?.reject(new AgentError('not_running', `${this.#subject.task.name}: ${result.refused}`));
       return undefined;
     }
-    const stored = await this.#persist(result);
+    const stored = await this.#persist(result, reply !== undefined);
     if (typeof stored === 'object') return stored.refusal;
     for (const effect of result.effects) this.#perform(effect, stored, reply);
     this.#dropStaleTimer();
@@ -231,7 +231,8 @@ export class TaskRunner {
     return undefined;
   }
 
-  async #persist(result: StepResult): Promise<Stored | { readonly refusal: string }> {
+  /** @param isAwaited somebody is told that it is done as soon as this returns */
+  async #persist(result: StepResult, isAwaited: boolean): Promise<Stored | { readonly refusal: string }> {
     const { record } = result.state;
     // A task that waits for a full disk or a lost executor says the same again with each try.
     if (result.runChanges.length === 0 && isDeepStrictEqual(record, this.#handedOver)) return 'stored';
@@ -248,7 +249,7 @@ export class TaskRunner {
     const isIntent = result.effects.some((effect) => effect.kind === 'start');
     const commit = this.#deps.persist(record, changes, isIntent ? 'reject' : 'keep');
     if (!isIntent) this.#handedOver = record;
-    if (!isIntent && result.effects.every(canRunBeforeStored)) {
+    if (!isIntent && !isAwaited && result.effects.every(canRunBeforeStored)) {
       // The store keeps the order; waiting here would only make the next event wait. What waits is the cleaning up.
       commit.then(
         (how) => {

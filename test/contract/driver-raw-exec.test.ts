@@ -93,7 +93,7 @@ function suite(world: DriverWorld): void {
           await world.task({ config: { command: '/bin/true', work_dir: '/nonexistent' } }),
           /working directory \/nonexistent: .*ENOENT/,
         ],
-        [await world.shell('exit 0', { user: 'no-such-user' }), /cannot find the user no-such-user/],
+        [await world.shell('exit 0', { user: 'no-such-user' }), /there is no user no-such-user/],
       ];
       for (const [config, message] of cases) {
         const error = await fails(config);

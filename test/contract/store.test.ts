@@ -250,6 +250,13 @@ for (const [kind, make] of Object.entries(STORES)) {
       assert.equal(store.getJob('web')?.createIndex, index + 1, 'a job of that name is a new one');
     });
 
+    it('a job that is put, deleted and put again in one commit was made by the last of them', async () => {
+      const { store } = stock.take();
+      await store.commit([putJob(), { kind: 'delete_job', jobId: 'web' }, putJob()]);
+      assert.equal(store.index(), 3, 'all three are told');
+      assert.deepEqual([store.getJob('web')?.createIndex, store.getJob('web')?.modifyIndex], [3, 3]);
+    });
+
     it('remembers the newest versions of a job and those that run', async () => {
       const { store } = stock.take({ versionsPerJob: 2 });
       await store.commit([putJob(), putAlloc({ jobVersion: 0 })]);

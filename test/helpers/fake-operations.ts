@@ -12,6 +12,7 @@ import type { TaskEvent } from '../../src/events/task-event.js';
 import type { Job, TaskGroup } from '../../src/jobspec/types.js';
 import { planJob, type JobPlan } from '../../src/scheduler/plan.js';
 import type { AllocRecord, Change, RunRecord, StateStore, TaskRecord } from '../../src/state/store.js';
+import { HostSampler, type HostUsage } from '../../src/stats/host.js';
 import type { TaskUsage } from '../../src/stats/usage.js';
 import { BOOT, taskRecord } from './records.js';
 
@@ -124,11 +125,19 @@ export class FakeOperations implements AgentOperations {
             memoryBytes: 8 * 2 ** 20,
             memoryLimitBytes: 256 * 2 ** 20,
             processes: 3,
+            memoryPeakBytes: 9 * 2 ** 20,
+            throttledPeriods: 4,
+            throttledMs: 120,
+            oomKills: 0,
             source: 'cgroup',
           },
         ]),
       ),
     );
+  }
+
+  hostUsage(): Promise<HostUsage> {
+    return new HostSampler(this.#clock, '/').sample();
   }
 
   node(): NodeFacts {
@@ -138,6 +147,10 @@ export class FakeOperations implements AgentOperations {
       version: '0.1.0',
       bootId: BOOT,
       dataDir: '/nowhere',
+      socket: '/nowhere/s',
+      nodeVersion: process.version,
+      cgroupMode: 'none',
+      capabilities: [{ name: 'limit memory', available: false, detail: 'no cgroup', cure: 'be root' }],
       startedAtMs: 1_700_000_000_000,
       attributes: { 'cpu.numcores': '2', 'kernel.name': 'linux' },
       drivers: {

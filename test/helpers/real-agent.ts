@@ -89,21 +89,39 @@ export class RealAgent implements AsyncDisposable {
 
   /** Starts the daemon and waits until it answers. @param more arguments for this start only */
   async start(more: readonly string[] = []): Promise<void> {
-    const args = ['agent', '--data-dir', this.dataDir, ...(this.#setting.args ?? []), ...more];
-    const child = spawn(process.execPath, [CLI, ...args], {
+    this.launch([], more);
+    await this.ready();
+  }
+
+  /** Starts the daemon and waits for nothing. @param prefix a command that runs the daemon, as strace does */
+  launch(prefix: readonly string[] = [], more: readonly string[] = []): void {
+    const setting = this.#setting.args ?? [];
+    const own = [process.execPath, CLI, 'agent', '--data-dir', this.dataDir, ...setting, ...more];
+    const [command = process.execPath, ...args] = [...prefix, ...own];
+    const child = spawn(command, args, {
       env: { ...this.env, ...this.#setting.env },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     this.#process = child;
     child.stderr.pipe(createWriteStream(join(this.dir, 'agent.log'), { flags: 'a' }));
+  }
+
+  /** Waits until the daemon answers. Fails when it ends instead. */
+  async ready(): Promise<void> {
     await until(
       'the agent answers',
       async () => {
-        assert.equal(child.exitCode ?? child.signalCode, null, `the agent ended:\n${this.log()}`);
+        assert.ok(this.isUp(), `the agent ended:\n${this.log()}`);
         return (await this.request('GET', '/v1/agent/health').catch(() => undefined))?.status === 200;
       },
       { timeoutMs: PATIENCE_MS, lastSeen: () => this.log() },
     );
+  }
+
+  /** True until the daemon has ended. */
+  isUp(): boolean {
+    const child = this.#process;
+    return child !== undefined && child.exitCode === null && child.signalCode === null;
   }
 
   /** SIGKILL to the daemon, in the middle of whatever it does. */

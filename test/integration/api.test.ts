@@ -139,6 +139,13 @@ describe('api', () => {
       assert.deepEqual(await get('/v1/regions'), ['global']);
     });
 
+    it('of the host', async () => {
+      mustHave(
+        await get('/v1/client/stats?node_id=0de00000'),
+        'Memory.Total Memory.Available Memory.Used Memory.Free CPU DiskStats AllocDirStats.Size DeviceStats Uptime Timestamp CPUTicksConsumed',
+      );
+    });
+
     it('of a plan', async () => {
       const plan = async (body: object, id = 'web') =>
         await api.ask(`/v1/job/${id}/plan`, { method: 'PUT', body });

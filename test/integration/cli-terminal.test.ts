@@ -95,6 +95,24 @@ describe('on a terminal of 80 columns', { timeout: 60_000 }, () => {
   });
 });
 
+describe('a disk that refuses writes', { timeout: 60_000 }, () => {
+  it('is told with every answer, once a command', async () => {
+    await using api = await startApi();
+    const heard: string[] = [];
+    const client = new ApiClient({ kind: 'unix', path: api.socketPath }, undefined, (text) =>
+      heard.push(text),
+    );
+    await client.get('/v1/jobs');
+    assert.equal(heard.length, 0);
+    Object.assign(api.store, {
+      trouble: () => ({ sinceMs: 0, error: 'full', keptChanges: 1, eventsDropped: 0 }),
+    });
+    await client.get('/v1/jobs');
+    await client.get('/v1/allocations');
+    assert.match(heard.join('; '), /^the disk refuses writes: [^;]*$/);
+  });
+});
+
 describe('a socket that is not for us', { timeout: 60_000 }, () => {
   it('is told apart from a daemon that is not there', async () => {
     await using api = await startApi();

@@ -1,5 +1,6 @@
 /** Owns the routes that make one host look like a cluster of one: nodes, evaluations, agent, search. */
 import { z } from 'zod';
+import { hostUsageToWire } from '../host-view.js';
 import { pickByPrefix } from '../lookup.js';
 import {
   agentSelfToWire,
@@ -54,6 +55,18 @@ export function nodeRoutes({ store, operations, view }: Services): readonly Rout
         findNode(call);
         return store.listAllocs().map((alloc) => view.alloc(alloc));
       },
+    },
+  ];
+}
+
+export function hostRoutes({ operations }: Services): readonly Route[] {
+  return [
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/client/stats',
+      summary: 'Says what this host uses: memory, processors, uptime, the disk of the data dir',
+      handle: async () => hostUsageToWire(await operations.hostUsage(), operations.node()),
     },
   ];
 }

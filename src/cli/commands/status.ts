@@ -1,9 +1,9 @@
 /** Owns `holdfast status`. */
-import type { Allocation, Job, Node, NodeListStub, TaskEventRow } from '../../api/wire.js';
+import type { Allocation, Job, TaskEventRow } from '../../api/wire.js';
 import { lookOf, writeJson, type Cli } from '../cli.js';
 import { addExamples, addJson, TARGET_HELP, type Definition } from '../command.js';
 import { CliError, EXIT } from '../exit.js';
-import { fetchKnown, jobPath, mapBounded } from '../fetch.js';
+import { fetchKnown, fetchNode, jobPath, mapBounded } from '../fetch.js';
 import { fetchTail } from '../log-tail.js';
 import { renderHost, renderStatus, type LogTail } from '../render/status.js';
 import { fetchRows } from '../rows.js';
@@ -39,13 +39,6 @@ async function showHost(cli: Cli): Promise<void> {
   const rows = await fetchRows(cli, current);
   const counted = rows.filter(({ alloc }) => !isStopped.has(alloc.JobID) || alloc.DesiredStatus === 'run');
   await cli.output.write(`${renderHost({ node, jobs, rows: counted }, lookOf(cli)).join('\n')}\n`);
-}
-
-async function fetchNode(cli: Cli): Promise<Node> {
-  const [stub] = await cli.client.get<readonly NodeListStub[]>('/v1/nodes');
-  if (stub === undefined)
-    throw new CliError(EXIT.failed, 'the daemon knows no node: is it a holdfast daemon?');
-  return cli.client.get<Node>(`/v1/node/${stub.ID}`);
 }
 
 async function showTarget(cli: Cli, text: string): Promise<void> {

@@ -4,8 +4,8 @@ import { shortId } from '../../base/ids.js';
 import type { Look } from '../output.js';
 import { renderTable, type Cell, type Column } from './table.js';
 import { compareTrouble, taskStatus, type TaskView } from './task-status.js';
-import { plural, truncate } from './text.js';
-import { formatMemoryOf, formatPercent, formatSince } from './units.js';
+import { plural, sanitize, truncate } from './text.js';
+import { formatMemoryOf, formatPercent, formatRough, formatSince } from './units.js';
 
 export interface PsRow extends TaskView {
   readonly usage: TaskResourceUsage | undefined;
@@ -29,6 +29,9 @@ const COLUMNS: readonly Column[] = [
   { title: 'MEM/LIMIT', align: 'right', spare: 2 },
 ];
 
+/** One long reason must not push the other columns away where nothing else bounds the width; `status` has it all. */
+const MOST_STATUS = 100;
+
 const NONE = '-';
 
 /** The lines of the table, and what it left out. */
@@ -46,7 +49,7 @@ export function renderPs({ rows, hiddenAllocs }: PsData, look: Look): string[] {
   const cells = shown.map(({ row, status }): Cell[] => [
     { text: pathOf(row) },
     { text: shortId(row.alloc.ID), tone: 'dim' },
-    { text: status.text, tone: status.tone },
+    { text: truncate(sanitize(status.text), MOST_STATUS), tone: status.tone },
     { text: restartsOf(row, look.nowMs) },
     { text: formatSince(look.nowMs - nsToMs(row.alloc.CreateTime)) },
     { text: String(row.state?.Holdfast.Pid ?? NONE) },
@@ -65,7 +68,7 @@ export function pathOf({ alloc, task }: TaskView): string {
 function restartsOf({ state }: TaskView, nowMs: number): string {
   if (state === undefined || state.Restarts === 0) return '0';
   const last = rfc3339ToMs(state.LastRestart);
-  return last === undefined ? String(state.Restarts) : `${state.Restarts} (${formatSince(nowMs - last)} ago)`;
+  return last === undefined ? String(state.Restarts) : `${state.Restarts} (${formatRough(nowMs - last)} ago)`;
 }
 
 function cpuOf(usage: TaskResourceUsage | undefined): string {

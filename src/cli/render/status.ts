@@ -57,18 +57,19 @@ export function renderStatus(data: StatusData, look: Look): string[] {
   ];
 }
 
-function verdictLine(name: string, verdict: Verdict, look: Look): string {
+export function verdictLine(name: string, verdict: Verdict, look: Look): string {
   const line = truncate(`● ${sanitize(name)}  ${sanitize(verdict.word)}  ${verdict.detail}`, look.width);
   return look.paint(verdict.tone, line.slice(0, 1)) + line.slice(1);
 }
 
-function field(label: string, text: string, look: Look, tone: Tone = 'plain'): string {
+/** One line of a sheet. */
+export function field(label: string, text: string, look: Look, tone: Tone = 'plain'): string {
   const head = `  ${pad(label, LABEL_COLUMNS)}`;
   return look.paint('dim', head) + look.paint(tone, truncate(sanitize(text), look.width - head.length));
 }
 
 /** As `field`, but nothing is cut off. */
-function wrapped(label: string, text: string, look: Look, tone: Tone): string[] {
+export function wrapped(label: string, text: string, look: Look, tone: Tone): string[] {
   const width = look.width - LABEL_COLUMNS - 2;
   return wrap(sanitize(text), width).map((line, at) => field(at === 0 ? label : '', line, look, tone));
 }
@@ -160,7 +161,7 @@ function logLines({ task, stream, lines }: LogTail, look: Look): string[] {
 // ------------------------------------------------------------------------------------------------------- the host
 
 export interface HostData {
-  readonly node: Pick<Node, 'Name' | 'Version' | 'Holdfast'>;
+  readonly node: Pick<Node, 'Name' | 'Version' | 'Attributes' | 'Holdfast'>;
   readonly jobs: readonly {
     readonly ID: string;
     readonly Type: string;
@@ -180,6 +181,7 @@ const JOB_COLUMNS: readonly Column[] = [
   { title: 'SUBMITTED', align: 'right', drop: 1 },
 ];
 
+const NO_LIMITS = 'memory, CPU and pids are not limited: this daemon has no cgroups (run it as root)';
 const WORST_FIRST: readonly Tone[] = ['bad', 'warn', 'good', 'dim'];
 
 /** The sheet about this host: is all well, and if not, what is not. */
@@ -207,6 +209,7 @@ export function renderHost({ node, jobs, rows }: HostData, look: Look): string[]
   return [
     verdictLine(node.Name, head, look),
     field('Daemon', `holdfast ${node.Version}${up}, data in ${node.Holdfast.DataDir}`, look),
+    ...(node.Attributes['driver.raw_exec.cgroups'] === 'none' ? [field('Limits', NO_LIMITS, look)] : []),
     ...warnings.flatMap((text) => wrapped('Warning', text, look, 'bad')),
     ...whyLines(troubles, look),
     ...(cells.length === 0

@@ -20,6 +20,11 @@ function two(ms: number, largeMs: number, large: string, smallMs: number, small:
   return `${Math.floor(ms / largeMs)}${large}${rest === 0 ? '' : `${rest}${small}`}`;
 }
 
+/** Largest unit only: `12s`, `4m`, `3h`, `41d`. */
+export function formatRough(ms: number): string {
+  return /^\d+[a-z]/.exec(formatSince(ms))?.[0] ?? '';
+}
+
 /** As `formatAge`, in whole seconds: how long something has been there. */
 export function formatSince(ms: number): string {
   return ms < SECOND_MS ? '0s' : formatAge(ms);

@@ -428,4 +428,23 @@ describe('alloc runner, in trouble', () => {
     await scene.stop();
     scene.over();
   });
+
+  it('a restart is stored before it is promised: the next agent keeps the promise', async () => {
+    const scene = await Scene.up([aTask({ restart: NEVER })]);
+    const { rig } = scene;
+    const id = scene.allocId;
+    const promised = scene
+      .runner()
+      .restart(undefined, 'somebody asked')
+      .then(() => {
+        rig.kill();
+      });
+    await rig.settle();
+    await promised;
+    assert.equal(rig.task(id).restartReason, 'somebody asked');
+    await rig.start();
+    await rig.pass(0);
+    assert.equal(rig.task(id).restarts, 1);
+    assert.equal(scene.status, 'running');
+  });
 });

@@ -148,6 +148,10 @@ export function usage(cpuPercent: number | null, mib: number, limitMib: number |
       MemoryBytes: mib * 1024 * 1024,
       MemoryLimitBytes: limitMib === null ? null : limitMib * 1024 * 1024,
       Processes: 1,
+      MemoryPeakBytes: (mib + 10) * 1024 * 1024,
+      ThrottledPeriods: 3,
+      ThrottledMs: 1500,
+      OOMKills: 0,
       Source: 'cgroup',
     },
   };
@@ -284,13 +288,20 @@ export function job(own: Partial<Job> = {}): Job {
   };
 }
 
-export function node(warnings: readonly string[] = []): Pick<Node, 'Name' | 'Version' | 'Holdfast'> {
+export function node(
+  warnings: readonly string[] = [],
+): Pick<Node, 'Name' | 'Version' | 'Attributes' | 'Holdfast'> {
   return {
     Name: 'w12',
     Version: '0.1.0',
+    Attributes: {},
     Holdfast: {
       BootID: 'b',
       DataDir: '/var/lib/holdfast',
+      Socket: '/var/lib/holdfast/holdfast.sock',
+      NodeVersion: 'v20.19.0',
+      CgroupMode: 'v2',
+      Capabilities: [],
       StartedAt: msToRfc3339(NOW_MS - 41 * DAY),
       Warnings: warnings,
     },

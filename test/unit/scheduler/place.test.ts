@@ -55,6 +55,21 @@ const TABLE: readonly Situation[] = [
     expected: ['create 0'],
   },
   {
+    name: 'the clock was set back: the newest alloc is the one that was made last',
+    versions: [spec(1), spec(1, { task: aTask({ env: { X: '1' } }) })],
+    allocs: [
+      { ...over, desiredStatus: 'stop', createdAtMs: 2_000_000 },
+      { ...over, id: 'b', jobVersion: 1, createdAtMs: 1_000_000 },
+    ],
+    expected: [],
+  },
+  {
+    name: 'one that nobody supervises may run: no second one beside it, whatever is registered',
+    versions: [spec(1), spec(1, { task: aTask({ env: { X: '1' } }) })],
+    allocs: [{ ...live, live: false }],
+    expected: [],
+  },
+  {
     name: 'an alloc that stops is waited for',
     versions: [spec(1)],
     allocs: [{ ...live, desiredStatus: 'stop' }],

@@ -8,6 +8,7 @@ import {
   parseKeyed,
   parseMemoryLimit,
   parseNumber,
+  parseThrottling,
   workingSetBytes,
 } from '../../../src/stats/procfs.js';
 
@@ -19,6 +20,14 @@ describe('usage texts of the kernel', () => {
     assert.equal(parseMemoryLimit('max\n'), undefined);
     assert.equal(parseMemoryLimit('9223372036854771712\n'), undefined);
     assert.equal(parseKeyed('oom 1\noom_kill 2\n', 'oom_kill'), 2);
+  });
+
+  it('tell throttling in the units of v2 and of v1', () => {
+    const v2 = 'usage_usec 9\nnr_periods 7\nnr_throttled 3\nthrottled_usec 2500\n';
+    assert.deepEqual(parseThrottling(v2), { periods: 3, ms: 2.5 });
+    const v1 = 'nr_periods 7\nnr_throttled 3\nthrottled_time 2500000\n';
+    assert.deepEqual(parseThrottling(v1), { periods: 3, ms: 2.5 });
+    assert.deepEqual(parseThrottling('usage_usec 9\n'), { periods: undefined, ms: undefined });
   });
 
   it('that are not there or not numbers are undefined, never 0', () => {

@@ -1,0 +1,50 @@
+/** Owns what this host lets us do to tasks, and for each thing it does not, what the operator can do about it. Pure. */
+import type { HostCapability } from '../api/operations.js';
+import type { Cgroups } from '../executor/cgroups.js';
+
+export interface HostSeen {
+  readonly cgroups: Pick<Cgroups, 'mode' | 'controllers' | 'missing'>;
+  readonly uid: number;
+}
+
+/** In the order of what an operator misses most. */
+export function decideCapabilities({ cgroups, uid }: HostSeen): readonly HostCapability[] {
+  const { mode, controllers } = cgroups;
+  const limit = (name: string, controller: string, without: string): HostCapability => {
+    const has = controllers.has(controller);
+    return has
+      ? { name, available: true, detail: `by the ${controller} controller of cgroup ${mode}`, cure: '' }
+      : { name, available: false, detail: without, cure: cureFor(controller, { cgroups, uid }) };
+  };
+  const isRoot = uid === 0;
+  return [
+    limit('limit memory', 'memory', 'a task may take all memory of the host'),
+    limit('limit CPU time', 'cpu', 'cpu and cpu_percent have no effect'),
+    limit('limit processes', 'pids', 'pids has no effect: a fork bomb hits the host'),
+    limit('notice OOM kills', 'memory', 'a task killed for want of memory looks like any SIGKILL'),
+    {
+      name: 'kill whole trees',
+      available: mode !== 'none',
+      detail:
+        mode === 'none'
+          ? 'processes are found by their parents and a mark in their environment: one that hides can escape'
+          : 'by its cgroup: nothing escapes',
+      cure: mode === 'none' ? cureFor('any', { cgroups, uid }) : '',
+    },
+    {
+      name: 'run as another user',
+      available: isRoot,
+      detail: isRoot ? 'the agent is root' : 'every task runs as the user of the agent',
+      cure: isRoot ? '' : 'start the agent as root',
+    },
+  ];
+}
+
+function cureFor(controller: string, { cgroups, uid }: HostSeen): string {
+  const seen = cgroups.missing.length === 0 ? '' : ` (${cgroups.missing.join('; ')})`;
+  if (uid !== 0) return `start the agent as root: an ordinary user may not make cgroups${seen}`;
+  if (cgroups.mode === 'none') {
+    return `mount cgroup2 writable at /sys/fs/cgroup; in a container, start it with a writable cgroup of its own${seen}`;
+  }
+  return `the kernel offers no ${controller} controller here: enable it at boot (cgroup_enable=${controller}), or let it into cgroup.subtree_control from the top down${seen}`;
+}

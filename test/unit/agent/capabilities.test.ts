@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { decideCapabilities, type HostSeen } from '../../../src/agent/capabilities.js';
+
+const all = { mode: 'v2', controllers: new Set(['memory', 'cpu', 'pids']), missing: [] } as const;
+const missingOf = (seen: HostSeen) => decideCapabilities(seen).filter(({ available }) => !available);
+
+describe('capabilities of a host', () => {
+  it('root with all controllers misses nothing', () => {
+    assert.deepEqual(missingOf({ cgroups: all, uid: 0 }), []);
+  });
+
+  it('every missing one has a cure, every available one has none', () => {
+    const none = { mode: 'none', controllers: new Set<string>(), missing: ['cgroup v2: EACCES'] } as const;
+    for (const seen of [
+      { cgroups: none, uid: 0 },
+      { cgroups: none, uid: 1000 },
+      { cgroups: { ...all, controllers: new Set(['cpu']) }, uid: 0 },
+    ])
+      for (const { name, available, cure } of decideCapabilities(seen))
+        assert.equal(cure === '', available, name);
+    assert.equal(missingOf({ cgroups: none, uid: 1000 }).length, 6);
+  });
+
+  it('the cure is for this host: root, a mount, or a controller, with what was seen', () => {
+    const none = { mode: 'none', controllers: new Set<string>(), missing: ['cgroup v2: EROFS'] } as const;
+    assert.match(missingOf({ cgroups: none, uid: 1000 })[0]?.cure ?? '', /as root.*EROFS/);
+    assert.match(missingOf({ cgroups: none, uid: 0 })[0]?.cure ?? '', /mount cgroup2.*EROFS/);
+    const [memory] = missingOf({ cgroups: { ...all, controllers: new Set(['cpu', 'pids']) }, uid: 0 });
+    assert.match(memory?.cure ?? '', /cgroup_enable=memory/);
+  });
+});
