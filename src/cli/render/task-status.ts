@@ -89,6 +89,8 @@ function overStatus(view: TaskView, state: TaskState): TaskStatus {
   const exit = state.Holdfast.LastExit;
   // A stop that was asked for ends the run by a signal; that is no news.
   if (view.alloc.DesiredStatus === 'stop') return { text: 'stopped', tone: 'dim', trouble: 'over' };
+  const { KillReason } = state.Holdfast;
+  if (KillReason !== null) return { text: withReason('stopped', KillReason), tone: 'dim', trouble: 'over' };
   const isClean = exit === null || (exit.Kind === 'exited' && exit.Code === 0);
   return { text: isClean ? 'complete' : withReason('complete', exit.Text), tone: 'dim', trouble: 'over' };
 }

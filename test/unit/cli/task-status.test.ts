@@ -46,6 +46,17 @@ describe('the status of a task', () => {
       row({ alloc: stopped, state: taskState('complete', {}, { LastExit: signaled(2, 'SIGINT') }) }),
     ],
     [
+      'stopped: task "db" of the group failed',
+      row({
+        alloc: running,
+        state: taskState(
+          'complete',
+          {},
+          { LastExit: signaled(2, 'SIGINT'), KillReason: 'task "db" of the group failed' },
+        ),
+      }),
+    ],
+    [
       'lost: host went away',
       row({ alloc: alloc('7a1c', { ClientStatus: 'lost', ClientDescription: 'host went away' }) }),
     ],
