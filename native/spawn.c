@@ -86,11 +86,13 @@ static int record_child(struct executor *x, pid_t pid, int pidfd) {
 }
 
 static int release_child(struct executor *x, int gate, int report) {
-	/* A child that is dead already makes this EPIPE; the report pipe and its end tell that story. */
-	if (write(gate, "", 1) < 0 && errno != EPIPE)
-		return -errno;
+	/* The gate is the last step: a start that fails has let nothing run. */
+	int r = watch(x, report, EPOLLIN, SOURCE_REPORT, 0);
+	if (r < 0)
+		return r;
 	x->spawn.report = report;
-	return watch(x, report, EPOLLIN, SOURCE_REPORT, 0);
+	/* A child that is dead already makes this EPIPE; the report pipe and its end tell that story. */
+	return write(gate, "", 1) < 0 && errno != EPIPE ? -errno : 0;
 }
 
 void spawn_leader(struct executor *x) {

@@ -11,6 +11,7 @@ import { readBootId } from '../base/host.js';
 import type { Logger } from '../base/log.js';
 import { Scope } from '../base/scope.js';
 import { VERSION } from '../base/version.js';
+import { findExecutor } from '../executor/binary.js';
 import { Cgroups } from '../executor/cgroups.js';
 import { sweepRunDirs } from '../executor/sweep.js';
 import { HostSampler } from '../stats/host.js';
@@ -20,6 +21,7 @@ import type { StateStore } from '../state/store.js';
 import { taskDirHook } from '../taskrunner/hooks/task-dir.js';
 import type { AgentConfig } from './config.js';
 import { DataDir } from './data-dir.js';
+import { Doctor } from './doctor.js';
 import { createDrivers } from './drivers.js';
 import { bindToHost, readMachineMark } from './host-binding.js';
 import { gatherNodeFacts, interpolationFacts, readNodeId } from './node.js';
@@ -62,6 +64,7 @@ export async function startAgent(
       accept: config.acceptHost,
       dataDir: config.dataDir,
     });
+    const executorPath = findExecutor();
     const cgroups = Cgroups.open({ root: config.cgroupRoot });
     const drivers = createDrivers({
       clock,
@@ -69,6 +72,7 @@ export async function startAgent(
       bootId,
       runsDir: dataDir.runDir,
       cgroups,
+      executorPath,
     });
     const node = gatherNodeFacts({
       nodeId: await readNodeId(store),
@@ -100,12 +104,24 @@ export async function startAgent(
       allocs,
       removeAllocDir: (allocId) => dataDir.removeAlloc(allocId),
     });
+    const doctor = new Doctor({
+      clock,
+      bootId,
+      store,
+      allocs,
+      dataDir,
+      cgroups,
+      executorPath,
+      socket: config.socket,
+      version: VERSION,
+    });
     let strays: readonly string[] = [];
     const operations = createOperations({
       store,
       scheduler,
       allocs,
       node,
+      doctor,
       host: new HostSampler(clock, config.dataDir),
       warnings: () => [...warnings(store), ...strays],
     });

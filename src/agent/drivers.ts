@@ -5,18 +5,17 @@ import type { Logger } from '../base/log.js';
 import { MockDriver, MockWorld } from '../drivers/mock.js';
 import { RawExecDriver } from '../drivers/raw-exec.js';
 import { DriverRegistry } from '../drivers/registry.js';
-import { findExecutor } from '../executor/binary.js';
 import type { Cgroups } from '../executor/cgroups.js';
 import { ProcessTable } from '../stats/process-table.js';
 import { hostCpuMhz } from './node.js';
 
-/** @throws AgentError executor_missing */
 export function createDrivers(options: {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly bootId: string;
   readonly runsDir: string;
   readonly cgroups: Cgroups;
+  readonly executorPath: string;
 }): DriverRegistry {
   const { clock, logger, bootId, runsDir } = options;
   return new DriverRegistry([
@@ -26,7 +25,7 @@ export function createDrivers(options: {
       log: logger,
       runsDir,
       cgroups: options.cgroups,
-      executorPath: findExecutor(),
+      executorPath: options.executorPath,
       table: new ProcessTable(clock),
       hostCpuMhz: hostCpuMhz(cpus()),
     }),

@@ -5,6 +5,7 @@ import type { AgentOperations, JobChange, NodeFacts } from '../api/operations.js
 import { AgentError } from '../base/errors.js';
 import type { Evaluated, Scheduler } from '../scheduler/scheduler.js';
 import type { StateStore } from '../state/store.js';
+import type { Doctor } from './doctor.js';
 import type { HostSampler } from '../stats/host.js';
 
 export interface OperationsDeps {
@@ -12,6 +13,7 @@ export interface OperationsDeps {
   readonly scheduler: Scheduler;
   readonly allocs: AllocTable;
   readonly node: NodeFacts;
+  readonly doctor: Doctor;
   readonly host: HostSampler;
   readonly warnings: () => readonly string[];
 }
@@ -44,6 +46,7 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
     allocUsage: async (allocId) => (await allocs.get(allocId)?.usage()) ?? {},
     hostUsage: () => deps.host.sample(),
     node: () => deps.node,
+    doctor: (options) => deps.doctor.run(options),
     warnings: deps.warnings,
   };
 }

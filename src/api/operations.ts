@@ -50,6 +50,35 @@ export interface NodeFacts {
   readonly memoryMibTotal: number;
 }
 
+/** Something on this host that is not as it should be. */
+export interface Finding {
+  readonly kind:
+    | 'kept_changes'
+    | 'quarantine'
+    | 'disk_space'
+    | 'socket'
+    | 'process'
+    | 'run_dir'
+    | 'cgroup'
+    | 'alloc_dir'
+    | 'executor_version';
+  /** What it is about: a path, a pid. */
+  readonly subject: string;
+  readonly problem: string;
+  /** What to do, for people. */
+  readonly advice: string;
+}
+
+/** A finding, and what came of curing it. */
+export interface TreatedFinding extends Finding {
+  /** True when it can be cured from here. */
+  readonly canFix: boolean;
+  readonly outcome:
+    | { readonly kind: 'open' }
+    | { readonly kind: 'fixed' }
+    | { readonly kind: 'failed'; readonly why: string };
+}
+
 /** All ids are full ids: the API resolves prefixes by the store. */
 export interface AgentOperations {
   /**
@@ -82,6 +111,8 @@ export interface AgentOperations {
   /** Usage of the host as a whole. */
   hostUsage(): Promise<HostUsage>;
   node(): NodeFacts;
+  /** Looks for leftovers and inconsistencies; with `fix`, cures those that can be. May take seconds. */
+  doctor(options: { readonly fix: boolean }): Promise<readonly TreatedFinding[]>;
   /** Agent troubles an operator must know of, worst first: disk refuses writes, quarantined rows, … Empty = well. */
   warnings(): readonly string[];
 }

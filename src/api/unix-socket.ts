@@ -60,7 +60,7 @@ export async function claimSocketPath(path: string): Promise<SocketPath> {
 }
 
 /** True unless the kernel says that nobody listens there. */
-async function isAnswered(path: string): Promise<boolean> {
+export async function isAnswered(path: string): Promise<boolean> {
   return await new Promise((resolve) => {
     const probe = connect(path);
     probe.once('connect', () => {

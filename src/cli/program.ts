@@ -53,6 +53,11 @@ const COMMANDS: readonly Entry[] = [
   { name: 'signal', summary: 'send a signal to running tasks', load: () => import('./commands/signal.js') },
   { name: 'inspect', summary: 'print the stored record', load: () => import('./commands/inspect.js') },
   {
+    name: 'doctor',
+    summary: 'look for leftovers on this host, and clean them up',
+    load: () => import('./commands/doctor.js'),
+  },
+  {
     name: 'node',
     summary: 'say what this host can do, and what is missing',
     load: () => import('./commands/node.js'),

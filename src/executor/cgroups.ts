@@ -5,7 +5,7 @@
  *
  * hybrid: controllers are on v1; the v2 tree beside them has cgroup.kill, cgroup.events and cgroup.freeze.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AgentError, describeError, errnoOf } from '../base/errors.js';
 import { removeTree, type CgroupLeaf } from './cgroup-leaf.js';
@@ -144,6 +144,16 @@ export class Cgroups {
       unified: this.#unified === undefined ? undefined : join(this.#unified, name),
       v1: [...new Set(v1.map(([, dir]) => join(dir, name)))],
     };
+  }
+
+  /** Names of all groups directly below our root, but that of the executors: leaves of any agent that uses this root. */
+  listLeaves(): readonly string[] {
+    const { unified, v1 } = this.leafOf('.');
+    const dirs = [...v1, ...(unified === undefined ? [] : [unified])];
+    const names = dirs.flatMap((dir) => readdirSync(dir, { withFileTypes: true }));
+    return [...new Set(names.filter((entry) => entry.isDirectory()).map(({ name }) => name))].filter(
+      (name) => name !== EXECUTORS,
+    );
   }
 
   #memoryFiles(name: string): Omit<PlannedLeaf, 'leaf'> {

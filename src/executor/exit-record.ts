@@ -26,6 +26,8 @@ export interface ExecutorStatus {
   readonly startedAtMs: number | undefined;
   /** True after another executor took over from one that died. */
   readonly adopted: boolean;
+  /** Version of the executor; undefined when it does not say. */
+  readonly version: string | undefined;
 }
 
 /** What `exit` says. */
@@ -74,6 +76,7 @@ export function parseStatus(text: string): Read<ExecutorStatus> {
       workload,
       startedAtMs: nsToMs(values.get('started_at_ns')),
       adopted: values.get('adopted') === '1',
+      version: values.get('version'),
     },
   };
 }

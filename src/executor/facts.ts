@@ -64,7 +64,9 @@ export async function gatherFacts(
   }
   const claim = readClaim(run.runDir);
   const { client, socket } = await greet(deps.clock, run);
-  const named = base.status.kind === 'ok' ? base.status.value : run.handle;
+  // What an executor says itself counts more than its file, which a full disk keeps as it was.
+  const told = client === undefined ? base.status : await askStatus(client, base.status);
+  const named = told.kind === 'ok' ? told.value : run.handle;
   const executor = client === undefined ? lifeOf(named?.executor) : lifeOf(client.executor);
   const workload = lifeOf(named?.workload);
   // Processes are looked for only when nobody known is left; the record is read after they were seen dead.
@@ -75,6 +77,7 @@ export async function gatherFacts(
   const record = readExitFile(run.runDir, run.runId);
   const facts: RunFacts = {
     ...base,
+    status: told,
     claim: claim.kind === 'free' ? fence(run.runDir) : claim,
     record,
     executor,
@@ -114,6 +117,19 @@ async function greet(
     const errno = error instanceof Error ? errnoOf(error.cause) : undefined;
     // Only these say that nobody listens; everything else may be somebody who does not speak.
     return { client: undefined, socket: errno === 'ENOENT' || errno === 'ECONNREFUSED' ? 'closed' : 'mute' };
+  }
+}
+
+async function askStatus(
+  client: ExecutorClient,
+  fromFile: Read<ExecutorStatus>,
+): Promise<Read<ExecutorStatus>> {
+  try {
+    const told = await client.status();
+    return told.kind === 'ok' ? told : fromFile;
+  } catch {
+    // It went away: what that means is seen when it is followed.
+    return fromFile;
   }
 }
 

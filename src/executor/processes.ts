@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { isExhausted } from '../base/errors.js';
-import { readProcessStat, type ProcessRef } from '../base/host.js';
+import { isAlive, readProcessStat, type ProcessRef } from '../base/host.js';
 
 /** Set in the environment of every workload, so that its processes can be told even when they left their parent. */
 export const RUN_ID_VARIABLE = 'HOLDFAST_RUN_ID';
@@ -40,6 +40,50 @@ export function findProcessesOfRun(runId: string, executorPath: string): RunProc
     (isExecutor ? executors : workload).push({ pid, startTicks: stat.startTicks });
   }
   return { executors, workload };
+}
+
+/** A process that carries the mark of a run. */
+export interface MarkedProcess extends ProcessRef {
+  readonly runId: string;
+}
+
+/** Everything on this host that carries a mark of ours, whichever data directory it belongs to. */
+export interface MarkedProcesses {
+  readonly workload: readonly MarkedProcess[];
+  /** Runs that have a living executor. */
+  readonly executorOf: ReadonlySet<string>;
+}
+
+/** Looks at every process once. @param executorPath how executors are called in the process list */
+export function findMarkedProcesses(executorPath: string): MarkedProcesses {
+  const workload: MarkedProcess[] = [];
+  const executorOf = new Set<string>();
+  const program = basename(executorPath);
+  for (const pid of listPids()) {
+    if (pid === process.pid) continue;
+    const stat = readProcessStat(pid);
+    if (stat === undefined || stat.state === 'Z' || stat.state === 'X') continue;
+    const command = readProc(pid, 'cmdline');
+    if (command.includes(program)) {
+      for (const [runId] of command.matchAll(RUN_ID)) executorOf.add(runId);
+      continue;
+    }
+    const runId = markOf(readProc(pid, 'environ'));
+    if (runId !== undefined) workload.push({ pid, startTicks: stat.startTicks, runId });
+  }
+  return { workload, executorOf };
+}
+
+/** True when exactly this process is alive and still carries its mark. */
+export function isStillMarked(marked: MarkedProcess): boolean {
+  return markOf(readProc(marked.pid, 'environ')) === marked.runId && isAlive(marked);
+}
+
+const RUN_ID = /\b[0-9a-f]{32}\b/g;
+const MARK = new RegExp(`(?:^|\\0)${RUN_ID_VARIABLE}=([0-9a-f]{32})(?:\\0|$)`);
+
+function markOf(environ: string): string | undefined {
+  return MARK.exec(environ)?.[1];
 }
 
 /** All live processes, zombies left out. */

@@ -15,46 +15,63 @@ export interface SweepResult {
   readonly alive: readonly string[];
 }
 
+interface SweepDeps {
+  readonly clock: Clock;
+  readonly bootId: string;
+}
+
 /**
  * Removes what is over. Touches no process.
  * @param isOpen true for a run that the store still has in hand
  */
 export async function sweepRunDirs(
-  deps: { readonly clock: Clock; readonly bootId: string; readonly runsDir: string },
+  deps: SweepDeps & { readonly runsDir: string },
   isOpen: (runId: string) => boolean,
 ): Promise<SweepResult> {
   const alive: string[] = [];
   let removed = 0;
-  for (const shard of await readdir(deps.runsDir)) {
-    for (const runId of await readdir(join(deps.runsDir, shard)).catch((): string[] => [])) {
-      if (isOpen(runId)) continue;
-      const runDir = join(deps.runsDir, shard, runId);
-      if (await sweepOne(deps, runDir)) removed++;
-      else alive.push(runDir);
-    }
+  for (const { runId, runDir } of await listRunDirs(deps.runsDir)) {
+    if (isOpen(runId)) continue;
+    if (await sweepRunDir(deps, runDir)) removed++;
+    else alive.push(runDir);
   }
   return { removed, alive };
 }
 
-/** True when nothing of the run was alive and all of it is gone now. */
-async function sweepOne(
-  deps: { readonly clock: Clock; readonly bootId: string },
-  runDir: string,
-): Promise<boolean> {
+/** Every run directory there is. */
+export async function listRunDirs(
+  runsDir: string,
+): Promise<readonly { readonly runId: string; readonly runDir: string }[]> {
+  const found: { runId: string; runDir: string }[] = [];
+  for (const shard of await readdir(runsDir)) {
+    for (const runId of await readdir(join(runsDir, shard)).catch((): string[] => [])) {
+      found.push({ runId, runDir: join(runsDir, shard, runId) });
+    }
+  }
+  return found;
+}
+
+/** True unless it is certain that nothing of the run is alive. */
+export function mayBeAlive(deps: Pick<SweepDeps, 'bootId'>, runDir: string): boolean {
+  const status = readStatusFile(runDir);
+  if (status.kind === 'ok' && status.value.bootId !== deps.bootId) return false;
+  if (status.kind === 'unreadable') return true;
+  const known: readonly (ProcessRef | undefined)[] =
+    status.kind === 'ok' ? [status.value.executor, status.value.workload] : [];
+  if (known.some((ref) => ref !== undefined && isAlive(ref))) return true;
+  const spec = readSpecFile(runDir);
+  const leaf = spec.kind === 'ok' ? leafOfSpec(spec.value) : undefined;
+  return leaf !== undefined && isPopulated(leaf);
+}
+
+/** Removes one that is over, with its cgroup. True when nothing of the run was alive and all of it is gone now. */
+export async function sweepRunDir(deps: SweepDeps, runDir: string): Promise<boolean> {
+  if (mayBeAlive(deps, runDir)) return false;
   const status = readStatusFile(runDir);
   const sameBoot = status.kind !== 'ok' || status.value.bootId === deps.bootId;
   const spec = readSpecFile(runDir);
   const leaf = spec.kind === 'ok' ? leafOfSpec(spec.value) : undefined;
-  if (sameBoot) {
-    if (status.kind === 'unreadable') return false;
-    const known: readonly (ProcessRef | undefined)[] =
-      status.kind === 'ok' ? [status.value.executor, status.value.workload] : [];
-    if (known.some((ref) => ref !== undefined && isAlive(ref))) return false;
-    if (leaf !== undefined) {
-      if (isPopulated(leaf)) return false;
-      await removeLeaf(deps.clock, leaf);
-    }
-  }
+  if (sameBoot && leaf !== undefined) await removeLeaf(deps.clock, leaf);
   await removeRunDir(runDir);
   return true;
 }

@@ -276,12 +276,17 @@ export class Scheduler {
     const remembered = store.listAllocs({ jobId: job.id }).map(({ record }) => record.id);
     if (remembered.some((id) => allocs.isLive(id))) return;
     for (const id of remembered) {
-      await removeAllocDir(id).catch((error: unknown) => {
+      try {
+        await removeAllocDir(id);
+      } catch (error) {
+        // Forgetting the alloc now would leave a directory that nobody knows of: a purge is over when nothing is left.
         logger.warn(
           { alloc_id: id, error: describeError(error) },
-          'cannot remove an alloc directory, ignoring',
+          'cannot remove an alloc directory, trying again',
         );
-      });
+        this.#reconsiderLater(job.id);
+        return;
+      }
     }
     await store.commit([
       ...remembered.map((allocId): Change => ({ kind: 'delete_alloc', allocId })),

@@ -66,6 +66,21 @@ function suite(world: DriverWorld): void {
       await handle.release();
     });
 
+    it('has a status file that a full disk kept as it was: the executor says what is true', async () => {
+      const { config, handle, workload, runDir } = await start(COUNTER);
+      handle.detach();
+      const status = join(runDir, 'status');
+      const now = readFileSync(status, 'utf8');
+      writeFileSync(status, now.replace('state=running', 'state=starting'));
+      const recovered = await recover(config, undefined);
+      assert.equal(recovered.kind, 'running');
+      world.keep(recovered.handle);
+      assert.equal(pids(recovered.handle.ref).workload, workload);
+      await recovered.handle.stop({ signal: SIGKILL, graceMs: 0 });
+      await recovered.handle.wait();
+      await recovered.handle.release();
+    });
+
     it('loses its executor while no agent is there', async () => {
       const { config, handle, executor, workload } = await start(COUNTER);
       handle.detach();

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { AgentError } from '../../src/base/errors.js';
 import { newRunId, newUuid } from '../../src/base/ids.js';
 import type { Clock } from '../../src/base/clock.js';
-import type { AgentOperations, JobChange, NodeFacts } from '../../src/api/operations.js';
+import type { AgentOperations, JobChange, NodeFacts, TreatedFinding } from '../../src/api/operations.js';
 import type { ExitResult } from '../../src/events/exit-result.js';
 import type { TaskEvent } from '../../src/events/task-event.js';
 import type { Job, TaskGroup } from '../../src/jobspec/types.js';
@@ -159,6 +159,10 @@ export class FakeOperations implements AgentOperations {
       cpuMhzTotal: 4000,
       memoryMibTotal: 2048,
     };
+  }
+
+  doctor(): Promise<readonly TreatedFinding[]> {
+    return Promise.resolve([]);
   }
 
   warnings(): readonly string[] {

@@ -82,6 +82,8 @@ export class Rig {
   /** Every event that was told, in the order told. */
   readonly told: TaskEventRow[] = [];
   readonly removedDirs: string[] = [];
+  /** Directories of allocs cannot be removed. */
+  dirsStay = false;
   /** How long each phase of a hook that all tasks have takes. */
   hooksTakeMs = 0;
   readonly #options: RigOptions;
@@ -214,6 +216,7 @@ export class Rig {
       store,
       allocs,
       removeAllocDir: (allocId) => {
+        if (this.dirsStay) return Promise.reject(new Error('a directory is in use'));
         this.removedDirs.push(allocId);
         return Promise.resolve();
       },

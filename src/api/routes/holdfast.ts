@@ -2,10 +2,10 @@
 import { AgentError } from '../../base/errors.js';
 import { findAlloc } from '../lookup.js';
 import type { WatchKey } from '../index-watch.js';
-import type { Call, Route } from '../route.js';
+import { WRITE, type Call, type Route } from '../route.js';
 import type { Services } from '../services.js';
 import { eventRowToWire, runToWire } from '../task-to-wire.js';
-import type { Run, TaskEventRow } from '../wire.js';
+import type { DoctorFinding, Run, TaskEventRow } from '../wire.js';
 
 const DEFAULT_EVENTS = 1000;
 /** As many as the store keeps for one task. */
@@ -32,6 +32,20 @@ export function holdfastRoutes(services: Services): readonly Route[] {
       watch: (call) => eventsKey(services, call),
       handle: (call) => listEvents(services, call),
     },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      path: '/v1/holdfast/doctor',
+      summary: 'Looks for leftovers and inconsistencies on this host',
+      handle: () => doctor(services, false),
+    },
+    {
+      kind: 'json',
+      methods: WRITE,
+      path: '/v1/holdfast/doctor',
+      summary: 'Looks for leftovers and inconsistencies, and cures those that can be',
+      handle: () => doctor(services, true),
+    },
   ];
 }
 
@@ -43,6 +57,19 @@ function listRuns({ store }: Services, call: Call): readonly Run[] {
     throw new AgentError('not_found', `alloc ${record.id} has no task ${JSON.stringify(only)}`);
   }
   return tasks.flatMap(({ task }) => store.listRuns(record.id, task).map(runToWire));
+}
+
+async function doctor({ operations }: Services, fix: boolean): Promise<readonly DoctorFinding[]> {
+  const findings = await operations.doctor({ fix });
+  return findings.map(({ kind, subject, problem, advice, canFix, outcome }) => ({
+    Kind: kind,
+    Subject: subject,
+    Problem: problem,
+    Advice: advice,
+    CanFix: canFix,
+    Outcome: outcome.kind,
+    Error: outcome.kind === 'failed' ? outcome.why : '',
+  }));
 }
 
 function eventsKey({ store }: Services, { query }: Call): WatchKey {

@@ -10,6 +10,8 @@ import { currentAllocs, isLive } from '../target.js';
 const WATCH_MS = 2000;
 /** How long --watch waits for a daemon that went away: one that is restarted is back sooner. */
 const GIVE_UP_MS = 60_000;
+/** The cursor stands below the last line. */
+const CURSOR_LINES = 1;
 const HOME_AND_CLEAR = '\x1b[H\x1b[J';
 
 export function define({ command, run }: Definition): void {
@@ -70,7 +72,13 @@ async function show(cli: Cli, all: boolean, before: string): Promise<void> {
     return;
   }
   const rows = await fetchRows(cli, shown);
-  const lines = renderPs({ rows, hiddenAllocs: allocs.length - shown.length }, lookOf(cli));
-  const fitting = before === '' ? lines : lines.slice(0, cli.output.height() - 1);
-  await cli.output.write(`${before}${fitting.join('\n')}\n`);
+  const data = { rows, hiddenAllocs: allocs.length - shown.length };
+  const look = lookOf(cli);
+  let lines: readonly string[];
+  if (before === '') lines = renderPs(data, look);
+  else {
+    const { renderPsFrame } = await import('../render/ps-frame.js');
+    lines = renderPsFrame(data, cli.output.height() - CURSOR_LINES, look);
+  }
+  await cli.output.write(`${before}${lines.join('\n')}\n`);
 }

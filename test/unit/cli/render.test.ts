@@ -5,6 +5,7 @@ import { paintAnsi } from '../../../src/cli/output.js';
 import { renderEvent } from '../../../src/cli/render/events.js';
 import { renderHistory } from '../../../src/cli/render/history.js';
 import { renderPs, type PsRow } from '../../../src/cli/render/ps.js';
+import { renderPsFrame } from '../../../src/cli/render/ps-frame.js';
 import { renderHost, renderStatus } from '../../../src/cli/render/status.js';
 import { displayWidth } from '../../../src/cli/render/text.js';
 import type { Look } from '../../../src/cli/output.js';
@@ -211,6 +212,22 @@ describe('at 80 columns', () => {
       '13:59:59  orders  90be11f0/sender  Terminated      Task exited 3',
       '13:59:59  orders  90be11f0/sender  Restarting      Task restarting in 24.4s: ex…',
     ]);
+  });
+});
+
+describe('a screen of ps -w', () => {
+  const data = { rows: [runningRow(), failedRow(), backoffRow()], hiddenAllocs: 0 };
+  it('begins with the time and how all is', () => {
+    const [head, title, ...rest] = renderPsFrame(data, 24, look(80));
+    assert.match(head ?? '', /^\d\d:\d\d:12 {2}3 tasks: 1 failed, 1 backing off, 1 running$/);
+    assert.match(title ?? '', /^JOB/);
+    assert.equal(rest.length, 3);
+  });
+  it('counts what has no room, and never fills more lines than there are', () => {
+    const lines = renderPsFrame(data, 4, look(80));
+    assert.equal(lines.length, 4);
+    assert.match(lines[2] ?? '', /^nightly.*failed/, 'the worst is what stays');
+    assert.equal(lines[3], '2 lines more: holdfast ps');
   });
 });
 

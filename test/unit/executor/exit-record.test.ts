@@ -160,6 +160,7 @@ describe('status', () => {
         workload: { pid: 11, startTicks: 112 },
         startedAtMs: 1700000000123,
         adopted: false,
+        version: '0.1.0',
       },
     });
   });

@@ -31,6 +31,7 @@ const RUNNING: ExecutorStatus = {
   workload: { pid: 11, startTicks: 2 },
   startedAtMs: 1,
   adopted: false,
+  version: undefined,
 };
 const READY: ExecutorStatus = { ...RUNNING, state: 'ready', workload: undefined };
 

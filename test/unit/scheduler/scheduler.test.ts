@@ -138,6 +138,21 @@ describe('scheduler', () => {
   describe('purge', () => {
     const PURGE = { purge: true, noShutdownDelay: false };
 
+    it('is not over, and nothing is forgotten, as long as a directory is left', async () => {
+      const rig = await hostWith(withCount(1));
+      rig.dirsStay = true;
+      await rig.agent.scheduler.stop('job', PURGE);
+      await rig.pass(0);
+      assert.equal(allocsOf(rig).length, 1);
+      assert.ok(rig.disk.records.getJob('job'));
+      rig.kill();
+      await rig.start();
+      rig.dirsStay = false;
+      await rig.pass(5_000);
+      assert.equal(rig.removedDirs.length, 1);
+      assert.deepEqual([allocsOf(rig), rig.disk.records.getJob('job')], [[], undefined]);
+    });
+
     it('while it runs: forgotten only when the last alloc is over', async () => {
       const rig = await hostWith(withCount(2));
       rig.world.obeysAfterMs = 2_000;
