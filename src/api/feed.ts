@@ -92,6 +92,11 @@ export class Feed implements Disposable {
     return withHeartbeat(messages, { beat: HEARTBEAT, everyMs: HEARTBEAT_MS, clock: this.#clock });
   }
 
+  /** Readers that are connected now. */
+  get readers(): number {
+    return this.#readers;
+  }
+
   [Symbol.dispose](): void {
     this.#subscription[Symbol.dispose]();
   }

@@ -14,6 +14,7 @@ import { EvaluationLog } from './evaluations.js';
 import { tcpGuard, type TcpGuard } from './guard.js';
 import { createHttpApp } from './http.js';
 import { IndexWatch } from './index-watch.js';
+import { MetricCounts } from './metric-counts.js';
 import { describeRoutes } from './openapi.js';
 import type { AgentOperations } from './operations.js';
 import type { Route } from './route.js';
@@ -23,6 +24,7 @@ import { feedRoutes } from './routes/feed.js';
 import { holdfastRoutes } from './routes/holdfast.js';
 import { jobRoutes } from './routes/jobs.js';
 import { logRoutes } from './routes/logs.js';
+import { metricRoutes } from './routes/metrics.js';
 import type { Services } from './services.js';
 import { claimSocketPath } from './unix-socket.js';
 import { View } from './view.js';
@@ -77,7 +79,8 @@ export async function createApiServer(deps: ApiDeps, listen: ListenOptions): Pro
     // One listener for each request in hand is no leak.
     setMaxListeners(0, leaving.signal);
     const sockets = new FeedSockets({ feed, clock, logger, leaving: leaving.signal });
-    const routes = buildRoutes({ ...deps, view, evaluations: new EvaluationLog(clock) }, feed);
+    const counts = scope.own('metric counts', new MetricCounts(store));
+    const routes = buildRoutes({ ...deps, view, evaluations: new EvaluationLog(clock) }, feed, counts);
     const start = async (at: { path: string } | { host: string; port: number }, by: TcpGuard | undefined) => {
       const app = createHttpApp({ store, watch, logger, routes, leaving: leaving.signal }, by);
       sockets.attach(app.server, by);
@@ -111,7 +114,7 @@ async function closeListener(app: FastifyInstance, clock: Clock): Promise<void> 
 }
 
 /** Every route there is. */
-function buildRoutes(services: Services, feed: Feed): readonly Route[] {
+function buildRoutes(services: Services, feed: Feed, counts: MetricCounts): readonly Route[] {
   const routes: Route[] = [
     ...jobRoutes(services),
     ...allocationRoutes(services),
@@ -123,6 +126,7 @@ function buildRoutes(services: Services, feed: Feed): readonly Route[] {
     ...holdfastRoutes(services),
     ...logRoutes(services),
     ...feedRoutes(feed),
+    ...metricRoutes(services, { feed, counts }),
   ];
   routes.push({
     kind: 'json',

@@ -6,7 +6,7 @@ import type { Clock, Timer } from '../base/clock.js';
 import { AgentError, describeError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import { Backlog } from './backlog.js';
-import type { Change, FeedRow, StoreTrouble, WhenRefused } from './store.js';
+import type { Change, CommitTimes, FeedRow, StoreTrouble, WhenRefused } from './store.js';
 
 /** How long a commit that is not urgent may wait for company (DESIGN §6). */
 const COMPANY_MS = 10;
@@ -47,6 +47,7 @@ export class GroupCommit {
   #retryMs = RETRY_FIRST_MS;
   #refused: { readonly sinceMs: number; readonly error: string } | undefined;
   #closed = false;
+  #times: CommitTimes = { count: 0, totalMs: 0, longestMs: 0 };
 
   constructor(deps: GroupCommitDeps) {
     this.#deps = deps;
@@ -71,6 +72,10 @@ export class GroupCommit {
 
   keptChanges(): number {
     return this.#backlog.size;
+  }
+
+  commitTimes(): CommitTimes {
+    return this.#times;
   }
 
   trouble(): StoreTrouble | undefined {
@@ -135,11 +140,14 @@ export class GroupCommit {
   /** @returns undefined when the disk refused */
   #tryWrite(commits: readonly (readonly Change[])[]): readonly Written[] | undefined {
     let written: readonly Written[];
+    const beganMonoMs = this.#deps.clock.monoMs();
     try {
       written = this.#deps.write(commits);
     } catch (error) {
       this.#noteRefusal(describeError(error));
       return undefined;
+    } finally {
+      this.#noteTime(this.#deps.clock.monoMs() - beganMonoMs);
     }
     this.#noteSuccess();
     const rows = written.flatMap((outcome) => (outcome.kind === 'stored' ? outcome.rows : []));
@@ -165,6 +173,11 @@ export class GroupCommit {
   #unavailable(): AgentError {
     const why = this.#refused?.error ?? 'unknown reason';
     return new AgentError('store_unavailable', `the disk refuses writes: ${why}`, { recoverable: true });
+  }
+
+  #noteTime(ms: number): void {
+    const { count, totalMs, longestMs } = this.#times;
+    this.#times = { count: count + 1, totalMs: totalMs + ms, longestMs: Math.max(longestMs, ms) };
   }
 
   #noteRefusal(error: string): void {

@@ -250,6 +250,12 @@ export interface StoreTrouble {
   readonly eventsDropped: number;
 }
 
+export interface CommitTimes {
+  readonly count: number;
+  readonly totalMs: number;
+  readonly longestMs: number;
+}
+
 /**
  * The only way to durable state. One writer: opening takes a lock.
  *
@@ -273,6 +279,8 @@ export interface StateStore {
   keptChanges(): number;
   /** Says what is wrong with the disk; undefined = all is well. */
   trouble(): StoreTrouble | undefined;
+  /** How long the transactions since opening took, those that the disk refused among them. */
+  commitTimes(): CommitTimes;
   /** Id of this store, made with it and kept for ever: the node's id. */
   hostId(): string;
 

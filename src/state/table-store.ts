@@ -8,7 +8,7 @@ import type { Logger } from '../base/log.js';
 import { applyChanges } from './apply.js';
 import { GroupCommit, type Written } from './group-commit.js';
 import type { StoreLimits } from './limits.js';
-import type { Change, FeedRow, StateStore, StoreTrouble, WhenRefused } from './store.js';
+import type { Change, CommitTimes, FeedRow, StateStore, StoreTrouble, WhenRefused } from './store.js';
 import type { Tables } from './tables.js';
 
 export interface TableStoreDeps {
@@ -59,6 +59,10 @@ export class TableStore implements StateStore {
 
   keptChanges(): number {
     return this.#group.keptChanges();
+  }
+
+  commitTimes(): CommitTimes {
+    return this.#group.commitTimes();
   }
 
   trouble(): StoreTrouble | undefined {

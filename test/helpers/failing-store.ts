@@ -58,6 +58,8 @@ export class FailingStore implements StateStore {
     return this.#kept.reduce((sum, changes) => sum + changes.length, this.#inner.keptChanges());
   }
 
+  commitTimes: StateStore['commitTimes'] = () => this.#inner.commitTimes();
+
   trouble(): StoreTrouble | undefined {
     if (this.#kept.length === 0) return this.#inner.trouble();
     return { sinceMs: 0, error: 'fails on purpose', keptChanges: this.keptChanges(), eventsDropped: 0 };

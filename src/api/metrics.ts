@@ -1,0 +1,175 @@
+/**
+ * Owns the metrics of this agent, made anew at each scrape: so no label outlives its task, and nothing is measured while
+ * nobody asks. Names and units mirror Nomad's `nomad_client_…`.
+ */
+import type { Registry } from 'prom-client';
+import type { TaskUsage } from '../stats/usage.js';
+import type { HostUsage } from '../stats/host.js';
+import type { AllocRecord, CommitTimes, TaskRecord } from '../state/store.js';
+import type { ExitKind, MetricCounts } from './metric-counts.js';
+
+/** What a scrape shows. */
+export interface MetricSnapshot {
+  readonly allocs: readonly Pick<AllocRecord, 'clientStatus'>[];
+  readonly tasks: readonly Pick<TaskRecord, 'state'>[];
+  /** Running tasks only: this bounds the number of series. */
+  readonly usages: readonly UsageOfTask[];
+  readonly host: HostUsage;
+  readonly counts: Pick<MetricCounts, 'exits' | 'starts' | 'restarts' | 'oomKills'>;
+  readonly commits: CommitTimes;
+  readonly keptChanges: number;
+  readonly feedReaders: number;
+  readonly eventLoopLagMs: number;
+  /** Resident memory of the agent itself. */
+  readonly agentRssBytes: number;
+  readonly agentCpuMs: number;
+  readonly version: string;
+}
+
+export interface UsageOfTask {
+  readonly labels: Readonly<Record<'alloc_id' | 'job' | 'task_group' | 'task', string>>;
+  readonly usage: TaskUsage;
+}
+
+type Labels = Readonly<Record<string, string>>;
+type Sample = readonly [labels: Labels, value: number | undefined];
+
+const ALLOC_STATUSES = ['pending', 'running', 'complete', 'failed', 'lost', 'unknown'] as const;
+const TASK_STATES = ['pending', 'running', 'dead'] as const;
+
+/** The snapshot in Prometheus' text format. Loads prom-client at its first call. */
+export async function renderMetrics(
+  snapshot: MetricSnapshot,
+): Promise<{ readonly contentType: string; readonly text: string }> {
+  const { Counter, Gauge, Registry } = await import('prom-client');
+  const registry: Registry = new Registry();
+  const add = (
+    Kind: typeof Gauge | typeof Counter,
+    name: string,
+    help: string,
+    samples: readonly Sample[],
+  ) => {
+    const [first] = samples;
+    const labelNames = Object.keys(first?.[0] ?? {});
+    const metric = new Kind({ name, help, labelNames, registers: [registry] });
+    for (const [labels, value] of samples) if (value !== undefined) metric.inc(labels, value);
+  };
+  const writer: Writer = {
+    gauge: (name, help, samples) => {
+      add(Gauge, name, help, samples);
+    },
+    counter: (name, help, samples) => {
+      add(Counter, name, help, samples);
+    },
+  };
+  writeTasks(writer, snapshot);
+  writeUsages(writer, snapshot.usages);
+  writeHost(writer, snapshot.host);
+  writeAgent(writer, snapshot);
+  return { contentType: registry.contentType, text: await registry.metrics() };
+}
+
+interface Writer {
+  readonly gauge: (name: string, help: string, samples: readonly Sample[]) => void;
+  readonly counter: (name: string, help: string, samples: readonly Sample[]) => void;
+}
+
+const one = (value: number): readonly Sample[] => [[{}, value]];
+
+function writeTasks({ gauge, counter }: Writer, { allocs, tasks, counts }: MetricSnapshot): void {
+  gauge(
+    'holdfast_client_allocations',
+    'Remembered allocs by client status',
+    ALLOC_STATUSES.map((status) => [
+      { status },
+      allocs.filter(({ clientStatus }) => clientStatus === status).length,
+    ]),
+  );
+  gauge(
+    'holdfast_client_tasks',
+    'Tasks of remembered allocs by state',
+    TASK_STATES.map((state) => [{ state }, tasks.filter((task) => task.state === state).length]),
+  );
+  counter('holdfast_client_allocs_start_total', 'Runs started', one(counts.starts));
+  counter('holdfast_client_allocs_restart_total', 'Restarts by policy or request', one(counts.restarts));
+  counter('holdfast_client_allocs_oom_killed_total', 'Runs ended by an OOM kill', one(counts.oomKills));
+  const exits = Object.entries(counts.exits) as [ExitKind, number][];
+  counter(
+    'holdfast_client_allocs_exit_total',
+    'Ends of runs: succeeded is exit code 0, unknown is an end that nobody saw',
+    exits.map(([kind, count]) => [{ kind }, count]),
+  );
+}
+
+function writeUsages({ gauge, counter }: Writer, usages: readonly UsageOfTask[]): void {
+  const of = (read: (usage: TaskUsage) => number | undefined): readonly Sample[] =>
+    usages.map(({ labels, usage }) => [labels, read(usage)]);
+  gauge(
+    'holdfast_client_allocs_cpu_total_percent',
+    'Percent of one core since the sample before',
+    of(({ cpuPercent }) => cpuPercent),
+  );
+  counter(
+    'holdfast_client_allocs_cpu_seconds_total',
+    'CPU time of the run',
+    of(({ cpuTotalMs }) => cpuTotalMs / 1000),
+  );
+  counter(
+    'holdfast_client_allocs_cpu_throttled_seconds_total',
+    'How long the CPU quota held the run back',
+    of(({ throttledMs }) => (throttledMs === undefined ? undefined : throttledMs / 1000)),
+  );
+  gauge(
+    'holdfast_client_allocs_memory_usage',
+    'Bytes that the kernel could not simply take back',
+    of(({ memoryBytes }) => memoryBytes),
+  );
+  gauge(
+    'holdfast_client_allocs_memory_max_usage',
+    'Most bytes in use since the start of the run',
+    of(({ memoryPeakBytes }) => memoryPeakBytes),
+  );
+  gauge(
+    'holdfast_client_allocs_memory_allocated',
+    'Limit in bytes; not there when there is none',
+    of(({ memoryLimitBytes }) => memoryLimitBytes),
+  );
+  gauge(
+    'holdfast_client_allocs_processes',
+    'Processes of the run',
+    of(({ processes }) => processes),
+  );
+}
+
+function writeHost({ gauge }: Writer, { memory, disk, uptimeMs }: HostUsage): void {
+  gauge('holdfast_client_uptime', 'Seconds since the host booted', one(uptimeMs / 1000));
+  gauge('holdfast_client_host_memory_total', 'Bytes', one(memory.totalBytes));
+  gauge('holdfast_client_host_memory_available', 'Bytes', one(memory.availableBytes));
+  gauge('holdfast_client_host_disk_size', 'Bytes, of the disk of the data dir', one(disk.sizeBytes));
+  gauge(
+    'holdfast_client_host_disk_available',
+    'Bytes, of the disk of the data dir',
+    one(disk.availableBytes),
+  );
+}
+
+function writeAgent({ gauge, counter }: Writer, snapshot: MetricSnapshot): void {
+  const { commits, version } = snapshot;
+  gauge('holdfast_agent_info', 'Always 1', [[{ version }, 1]]);
+  gauge(
+    'holdfast_agent_event_loop_lag_seconds',
+    'How late the event loop came to this scrape',
+    one(snapshot.eventLoopLagMs / 1000),
+  );
+  gauge('holdfast_agent_resident_memory_bytes', 'Of the agent itself', one(snapshot.agentRssBytes));
+  counter('holdfast_agent_cpu_seconds_total', 'Of the agent itself', one(snapshot.agentCpuMs / 1000));
+  gauge('holdfast_agent_feed_readers', 'Readers of the feed that are connected', one(snapshot.feedReaders));
+  counter('holdfast_store_commits_total', 'Transactions, refused ones among them', one(commits.count));
+  counter('holdfast_store_commit_seconds_total', 'Time they took', one(commits.totalMs / 1000));
+  gauge('holdfast_store_commit_seconds_longest', 'The longest of them', one(commits.longestMs / 1000));
+  gauge(
+    'holdfast_store_kept_changes',
+    'Changes that wait for a disk that refuses writes',
+    one(snapshot.keptChanges),
+  );
+}
