@@ -123,7 +123,8 @@ struct stop {
 struct killing {
 	bool on;
 	uint64_t next_ns, pause_ns, last_found;
-	uint64_t leftovers; /* killed after the leader had ended */
+	/* What outlived the leader: as many as were there before the first kill, and as many as were reaped after it. */
+	uint64_t seen, reaped;
 };
 
 struct stream {

@@ -157,8 +157,27 @@ void kill_begin(struct executor *x) {
 	watch_cgroup(x);
 }
 
+/* How many processes the cgroup holds; 0 when there is none. */
+static uint64_t cgroup_members(const struct executor *x) {
+	char buf[4096];
+	int n = x->spec.cgroup ? snprintf(buf, sizeof buf, "%s/cgroup.procs", x->spec.cgroup) : -1;
+	if (n <= 0 || (size_t) n >= sizeof buf)
+		return 0;
+	AUTO_FD fd = open(buf, O_RDONLY | O_CLOEXEC);
+	uint64_t lines = 0;
+	ssize_t got;
+	while (fd >= 0 && (got = read(fd, buf, sizeof buf)) > 0) {
+		for (ssize_t i = 0; i < got; i++)
+			lines += buf[i] == '\n';
+	}
+	return lines;
+}
+
 static void kill_round(struct executor *x) {
 	char path[4096];
+	/* Before the kill: a parent within the tree may reap its child in the moment in which both die. */
+	if (x->leader.ended && x->killing.seen == 0)
+		x->killing.seen = cgroup_members(x);
 	if (!x->leader.ended)
 		x->leader.killed_by_us = true;
 	int n = x->spec.cgroup ? snprintf(path, sizeof path, "%s/cgroup.kill", x->spec.cgroup) : -1;
@@ -167,9 +186,8 @@ static void kill_round(struct executor *x) {
 	/* Also without a cgroup, on kernels without cgroup.kill, and for what has left the cgroup. */
 	uint64_t found = signal_tree(x, SIGKILL);
 	thaw(x);
-	/* Nobody's parent here: they cannot be counted when they are reaped. */
-	if (x->adopted && x->leader.ended && x->killing.leftovers == 0)
-		x->killing.leftovers = found;
+	if (x->leader.ended && x->killing.seen == 0)
+		x->killing.seen = found;
 	/* Quick as long as something changes, slow when what is left does not die. */
 	struct killing *k = &x->killing;
 	k->pause_ns = found != k->last_found ? FIRST_PAUSE_NS : k->pause_ns * 2;

@@ -90,7 +90,7 @@ void reap(struct executor *x) {
 			child_leader_ended(x, &info);
 		} else if (x->leader.ended && x->killing.on && info.si_code != CLD_EXITED &&
 			   info.si_status == SIGKILL) {
-			x->killing.leftovers++;
+			x->killing.reaped++;
 		}
 	}
 	x->more_to_reap = true;

@@ -168,7 +168,8 @@ static void add_evidence(struct text *t, const struct executor *x, bool log_comp
 	}
 	add_number(t, "oom_kills", read_oom_kills(x) - x->oom_kills_before);
 	add_number(t, "leader_oom", x->leader_oom ? 1 : 0);
-	add_number(t, "leftovers_killed", x->killing.leftovers);
+	const struct killing *k = &x->killing;
+	add_number(t, "leftovers_killed", k->seen > k->reaped ? k->seen : k->reaped);
 	add_usage(t, x);
 	add_number(t, "memory_peak_bytes", read_memory_peak(x));
 	add_number(t, "log_complete", log_complete ? 1 : 0);
