@@ -2,7 +2,8 @@
  * pump.c - the task's output, from its FIFOs into rotated files. The bytes are spliced: the kernel moves them
  * in one step that SIGKILL cannot cut in two, so that the executor that takes over neither loses nor repeats
  * any. Only near the end of a file are they looked at first (tee), for the line end to cut at. Errors of the
- * disk never stop the reading: what cannot be written is taken, dropped and counted.
+ * disk never stop the reading: what cannot be written is taken, dropped and counted. One page of rules for one
+ * stream, which is why it is longer than others.
  */
 #define _GNU_SOURCE
 #include "executor.h"

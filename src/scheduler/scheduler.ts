@@ -1,6 +1,7 @@
 /**
  * Owns jobs in stand-alone mode: registers, stops and purges them, and carries out what place.ts decides. One
- * evaluation at a time, so that no place is ever filled twice.
+ * evaluation at a time, so that no place is ever filled twice. Over 300 lines because registering, stopping and
+ * purging share that one turn and its retries.
  */
 import type { AllocSubject, AllocTable } from '../allocrunner/alloc-table.js';
 import type { Clock } from '../base/clock.js';
