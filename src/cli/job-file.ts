@@ -1,26 +1,43 @@
 /** Owns reading a job file for a command. */
 import { readFile } from 'node:fs/promises';
 import { describeSystemError } from '../base/errors.js';
-import { parseJobFile, renderFaults } from '../jobspec/parse.js';
+import { parseJobFile, renderFaults, type JobResult } from '../jobspec/parse.js';
 import type { Job } from '../jobspec/types.js';
 import type { Cli } from './cli.js';
 import { CliError, EXIT } from './exit.js';
 
-/**
- * Reads and checks a job file. Its faults go to stderr, and nothing is returned.
- * @throws CliError usage when it cannot be read
- */
-export async function readJobFile(cli: Cli, path: string): Promise<Job | undefined> {
-  let text: string;
+/** A job file that was read, and what it came to. */
+export interface CheckedFile {
+  readonly text: string;
+  readonly result: JobResult;
+}
+
+/** Reads and checks a job file. @throws CliError usage when it cannot be read */
+export async function checkJobFile(path: string): Promise<CheckedFile> {
   try {
-    text = await readFile(path, 'utf8');
+    const text = await readFile(path, 'utf8');
+    return { text, result: parseJobFile(text, path) };
   } catch (cause) {
     throw new CliError(EXIT.usage, `cannot read the job file ${path}: ${describeSystemError(cause)}`, {
       cause,
     });
   }
-  const parsed = parseJobFile(text, path);
-  if (parsed.ok) return parsed.job;
-  cli.output.note(renderFaults(parsed.faults, text).trimEnd());
-  return undefined;
+}
+
+/** What is wrong with it, or worth knowing, goes to stderr. */
+export function showFaults(cli: Cli, { text, result }: CheckedFile): void {
+  if (!result.ok) cli.output.note(renderFaults(result.faults, text).trimEnd());
+  else if (result.warnings.length > 0) {
+    cli.output.note(`it is valid; worth knowing:\n${renderFaults(result.warnings, text).trimEnd()}`);
+  }
+}
+
+/**
+ * Reads and checks a job file. Its faults and warnings go to stderr; with faults nothing is returned.
+ * @throws CliError usage when it cannot be read
+ */
+export async function readJobFile(cli: Cli, path: string): Promise<Job | undefined> {
+  const checked = await checkJobFile(path);
+  showFaults(cli, checked);
+  return checked.result.ok ? checked.result.job : undefined;
 }

@@ -147,6 +147,40 @@ describe('the command line, with a real agent', { timeout: DEADLINE_MS }, () => 
     isOk(await world.cli('validate', 'pair.hcl'));
   });
 
+  it('validate --json tells programs the same, and a valid file says what is worth knowing', async () => {
+    const broken = await world.cli('validate', world.file('broken.hcl', BROKEN), '--json');
+    assert.equal(broken.code, 2);
+    assert.equal(broken.stderr, '');
+    const told = JSON.parse(broken.stdout) as {
+      readonly Valid: boolean;
+      readonly JobID: string | null;
+      readonly Faults: readonly { readonly Line: number; readonly Column: number }[];
+    };
+    assert.deepEqual([told.Valid, told.JobID], [false, null]);
+    assert.ok(told.Faults.some(({ Line, Column }) => Line === 7 && Column === 9));
+    const slow = `job "slow" {
+  group "g" {
+    task "t" {
+      driver       = "mock_driver"
+      kill_timeout = "45s"
+    }
+  }
+}
+`;
+    const file = world.file('slow.hcl', slow);
+    const valid = await world.cli('validate', file, '--json');
+    assert.equal(valid.code, 0, valid.stderr);
+    const { Valid, JobID, Warnings } = JSON.parse(valid.stdout) as {
+      readonly Valid: boolean;
+      readonly JobID: string;
+      readonly Warnings: readonly { readonly Path: string }[];
+    };
+    assert.deepEqual([Valid, JobID, Warnings.length], [true, 'slow', 1]);
+    const read = await world.cli('validate', file);
+    assert.equal(read.code, 0);
+    assert.match(read.stderr, /it is valid; worth knowing:\n.*slow\.hcl:5:\d+/);
+  });
+
   it('status says all there is to say', async () => {
     const { stdout } = await world.cli('status', 'pair');
     assert.match(stdout, /^● pair {2}running {2}2 tasks: 2 running\n/);
