@@ -1,6 +1,6 @@
 /**
  * Owns the walk over one block: which keys it may have, which of them Nomad has and holdfast has not yet, and how a
- * labelled block is written in each dialect. What each key means stands in the tables of schema.ts.
+ * labelled block is written in each dialect. What each key means stands in the tables in schema/.
  */
 import { describeTree, down, nameOf, type Session, type Spot } from './session.js';
 import type { Entry, MapNode, Tree } from './tree.js';

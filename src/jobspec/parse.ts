@@ -4,7 +4,7 @@
  */
 import { readHcl } from './hcl.js';
 import { readJson } from './json.js';
-import { homesOf } from './schema.js';
+import { homesOf } from './schema/file.js';
 import { Session, type Dialect, type Finding } from './session.js';
 import { DEEPEST, fromPlain, LineIndex, type ReadText } from './tree.js';
 import type { Job } from './types.js';

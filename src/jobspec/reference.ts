@@ -1,7 +1,7 @@
 /** Owns docs/jobspec.md: the reference of all keys, made from the tables. scripts/gen-jobspec-doc.mjs writes it. */
 import type { BlockSpec, KeyDoc, Keys } from './blocks.js';
 import { RESTART_DEFAULTS } from './defaults.js';
-import { BLOCKS } from './schema.js';
+import { BLOCKS } from './schema/file.js';
 import { formatDuration } from './units.js';
 
 /** The whole page, in Markdown. */
@@ -19,7 +19,7 @@ export function renderReference(): string {
 
 const INTRODUCTION = `# Job files
 
-<!-- Made from src/jobspec/schema.ts by scripts/gen-jobspec-doc.mjs: change it there. -->
+<!-- Made from src/jobspec/schema/ by scripts/gen-jobspec-doc.mjs: change it there. -->
 
 A job file describes what shall run. The language is that of Nomad; a simple file of Nomad's runs unchanged. A key or
 block that holdfast has not is an error that names it with line and column. It is never ignored.

@@ -1,7 +1,7 @@
 /** Owns how the restart policy of a task comes about (task over group over defaults) and Nomad's rules for it. */
 import type { BlockRead, Found, Values } from './blocks.js';
 import { BOUNDS, RESTART_DEFAULTS } from './defaults.js';
-import type { RESTART } from './schema.js';
+import type { RESTART } from './schema/restart.js';
 import type { Session, Spot } from './session.js';
 import type { JobType, RestartPolicy } from './types.js';
 import { formatDuration } from './units.js';

@@ -1,0 +1,47 @@
+/** Owns the keys of `group`. */
+import type { BlockSpec, Keys } from '../blocks.js';
+import { BOUNDS, DEFAULTS } from '../defaults.js';
+import { whole } from '../values.js';
+import { block, bounds, many, meta, one } from './key.js';
+import { RESTART } from './restart.js';
+import { TASK } from './task.js';
+
+const restartOfGroup = block(RESTART, {
+  json: 'RestartPolicy',
+  doc: 'Restart policy of all its tasks; a task may set single keys otherwise.',
+});
+
+export const GROUP = {
+  name: 'group',
+  keys: {
+    count: one(whole(BOUNDS.count), {
+      json: 'Count',
+      type: `number (${bounds(BOUNDS.count)})`,
+      default: String(DEFAULTS.count.value),
+      doc: 'How many allocations of the group there shall be.',
+    }),
+    meta,
+    restart: restartOfGroup,
+    task: many(TASK, { json: 'Tasks', doc: 'A workload; the tasks of a group run together.' }),
+  },
+  notYet: {
+    affinity: 'Affinities',
+    constraint: 'Constraints',
+    consul: 'Consul',
+    disconnect: 'Disconnect',
+    ephemeral_disk: 'EphemeralDisk',
+    max_client_disconnect: 'MaxClientDisconnect',
+    migrate: 'Migrate',
+    network: 'Networks',
+    prevent_reschedule_on_lost: 'PreventRescheduleOnLost',
+    reschedule: 'ReschedulePolicy',
+    scaling: 'Scaling',
+    service: 'Services',
+    shutdown_delay: 'ShutdownDelay',
+    spread: 'Spreads',
+    stop_after_client_disconnect: 'StopAfterClientDisconnect',
+    update: 'Update',
+    vault: 'Vault',
+    volume: 'Volumes',
+  },
+} as const satisfies BlockSpec<Keys>;

@@ -1,0 +1,89 @@
+/** Owns the keys of `job`, and what Nomad records in the JSON of a job. */
+import type { BlockSpec, Keys } from '../blocks.js';
+import { BOUNDS, DEFAULTS } from '../defaults.js';
+import { JOB_TYPES } from '../types.js';
+import { filledText, oneOf, texts, whole } from '../values.js';
+import { GROUP } from './group.js';
+import { bounds, many, meta, one } from './key.js';
+import { TASK } from './task.js';
+
+export const JOB = {
+  name: 'job',
+  keys: {
+    name: one(filledText, {
+      json: 'Name',
+      type: 'string',
+      default: "the job's label",
+      doc: 'Name for people.',
+    }),
+    namespace: one(filledText, {
+      json: 'Namespace',
+      type: 'string',
+      default: DEFAULTS.namespace.value,
+      doc: 'Kept, and shown to tasks; one host has no use for it.',
+    }),
+    region: one(filledText, {
+      json: 'Region',
+      type: 'string',
+      default: DEFAULTS.region.value,
+      doc: 'As `namespace`.',
+    }),
+    datacenters: one(texts, {
+      json: 'Datacenters',
+      type: 'list of strings',
+      default: JSON.stringify(DEFAULTS.datacenters.value),
+      doc: 'As `namespace`.',
+    }),
+    type: one(oneOf(JOB_TYPES), {
+      json: 'Type',
+      type: JOB_TYPES.map((type) => `\`${type}\``).join(', '),
+      default: DEFAULTS.type.value,
+      doc: 'A `service` or `system` task that exits is started again, also after exit 0; a `batch` or `sysbatch` task that exits 0 is done.',
+    }),
+    priority: one(whole(BOUNDS.priority), {
+      json: 'Priority',
+      type: `number (${bounds(BOUNDS.priority)})`,
+      default: String(DEFAULTS.priority.value),
+      doc: 'Kept; nothing competes on one host yet.',
+    }),
+    meta,
+    group: many(GROUP, { json: 'TaskGroups', doc: 'Tasks that are placed together.' }),
+    task: many(TASK, { json: '', doc: 'Short for a group of the same name with this one task.' }),
+  },
+  notYet: {
+    affinity: 'Affinities',
+    all_at_once: 'AllAtOnce',
+    constraint: 'Constraints',
+    consul_token: 'ConsulToken',
+    migrate: 'Migrate',
+    multiregion: 'Multiregion',
+    node_pool: 'NodePool',
+    parameterized: 'ParameterizedJob',
+    periodic: 'Periodic',
+    reschedule: 'Reschedule',
+    spread: 'Spreads',
+    ui: 'UI',
+    update: 'Update',
+    vault_token: 'VaultToken',
+    version_tag: 'VersionTag',
+  },
+  records: [
+    'ID',
+    'ConsulNamespace',
+    'CreateIndex',
+    'Dispatched',
+    'DispatchIdempotencyToken',
+    'JobModifyIndex',
+    'ModifyIndex',
+    'NomadTokenID',
+    'ParentID',
+    'Payload',
+    'Stable',
+    'Status',
+    'StatusDescription',
+    'Stop',
+    'SubmitTime',
+    'VaultNamespace',
+    'Version',
+  ],
+} as const satisfies BlockSpec<Keys>;
