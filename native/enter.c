@@ -158,12 +158,12 @@ static int take_limits(const struct session *s) {
 		if (!line || sscanf(line + strlen(limits[i].name), " %23s %23s", soft, hard) != 2)
 			continue;
 		struct rlimit theirs = { .rlim_cur = limit_of(soft), .rlim_max = limit_of(hard) };
-		if (setrlimit((enum __rlimit_resource) limits[i].which, &theirs) == 0)
+		if (setrlimit(limits[i].which, &theirs) == 0)
 			continue;
-		if (getrlimit((enum __rlimit_resource) limits[i].which, &ours) < 0)
+		if (getrlimit(limits[i].which, &ours) < 0)
 			return -errno;
 		ours.rlim_cur = theirs.rlim_cur < ours.rlim_max ? theirs.rlim_cur : ours.rlim_max;
-		if (setrlimit((enum __rlimit_resource) limits[i].which, &ours) < 0)
+		if (setrlimit(limits[i].which, &ours) < 0)
 			return -errno;
 	}
 	return 0;
