@@ -84,7 +84,7 @@ function whatRuns(job: Job, groupName: string): unknown {
   return {
     ...job,
     priority: undefined,
-    groups: group && { ...group, count: undefined, tasks: group.tasks.map(whatTaskRuns) },
+    groups: group && { ...group, count: undefined, update: undefined, tasks: group.tasks.map(whatTaskRuns) },
   };
 }
 

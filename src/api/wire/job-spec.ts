@@ -1,6 +1,6 @@
 /** Owns the way from a checked job to the JSON that PUT /v1/jobs takes. */
-import type { Job as JobSpec, RestartPolicy, Task } from '../../jobspec/types.js';
-import type { JobJson, ResourcesJson, RestartPolicyJson, TaskJson } from './job.js';
+import type { Job as JobSpec, RestartPolicy, Task, UpdateStrategy } from '../../jobspec/types.js';
+import type { JobJson, ResourcesJson, RestartPolicyJson, TaskJson, UpdateJson } from './job.js';
 import { msToNs } from './values.js';
 
 /** The job as PUT /v1/jobs takes it. `parseJobJson` of jobspec reads it back to the same job. */
@@ -19,6 +19,7 @@ export function jobSpecToWire(job: JobSpec): JobJson {
       Count: group.count,
       Meta: group.meta,
       Tasks: group.tasks.map(taskSpecToWire),
+      ...(group.update === undefined ? {} : { Update: updateToWire(group.update) }),
     })),
   };
 }
@@ -70,5 +71,19 @@ function restartPolicyToWire(policy: RestartPolicy): RestartPolicyJson {
     ...(policy.maxDelayMs === undefined ? {} : { MaxDelay: msToNs(policy.maxDelayMs) }),
     Jitter: policy.jitter,
     ...(policy.resetAfterMs === undefined ? {} : { ResetAfter: msToNs(policy.resetAfterMs) }),
+  };
+}
+
+function updateToWire(update: UpdateStrategy): UpdateJson {
+  return {
+    Stagger: msToNs(update.staggerMs),
+    MaxParallel: update.maxParallel,
+    HealthCheck: update.healthCheck,
+    MinHealthyTime: msToNs(update.minHealthyMs),
+    HealthyDeadline: msToNs(update.healthyDeadlineMs),
+    ProgressDeadline: msToNs(update.progressDeadlineMs),
+    AutoRevert: update.autoRevert,
+    AutoPromote: update.autoPromote,
+    Canary: update.canary,
   };
 }

@@ -20,6 +20,20 @@ export interface TaskGroupJson {
   readonly Count: number;
   readonly Meta: Readonly<Record<string, string>> | null;
   readonly Tasks: readonly TaskJson[];
+  /** Not there when nothing was written of it. */
+  readonly Update?: UpdateJson;
+}
+
+export interface UpdateJson {
+  readonly Stagger: number;
+  readonly MaxParallel: number;
+  readonly HealthCheck: string;
+  readonly MinHealthyTime: number;
+  readonly HealthyDeadline: number;
+  readonly ProgressDeadline: number;
+  readonly AutoRevert: boolean;
+  readonly AutoPromote: boolean;
+  readonly Canary: number;
 }
 
 export interface TaskJson {

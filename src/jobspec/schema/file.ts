@@ -13,6 +13,7 @@ import { LOGS } from './logs.js';
 import { RESOURCES } from './resources.js';
 import { RESTART } from './restart.js';
 import { TASK } from './task.js';
+import { UPDATE } from './update.js';
 
 export const FILE = {
   name: 'file',
@@ -35,7 +36,16 @@ export const BESIDE_JOB = [
 ] as const;
 
 /** All blocks, in the order in which they nest. */
-export const BLOCKS: readonly BlockSpec<Keys>[] = [JOB, GROUP, TASK, RESOURCES, RESTART, LOGS, LIFECYCLE];
+export const BLOCKS: readonly BlockSpec<Keys>[] = [
+  JOB,
+  GROUP,
+  UPDATE,
+  TASK,
+  RESOURCES,
+  RESTART,
+  LOGS,
+  LIFECYCLE,
+];
 
 /** Keys of every driver's config that people put beside `driver` by mistake. */
 const CONFIG_KEYS = ['command', 'args'] as const;

@@ -5,6 +5,7 @@ import { whole } from '../values.js';
 import { block, bounds, many, meta, one } from './key.js';
 import { RESTART } from './restart.js';
 import { TASK } from './task.js';
+import { UPDATE } from './update.js';
 
 const restartOfGroup = block(RESTART, {
   json: 'RestartPolicy',
@@ -22,6 +23,10 @@ export const GROUP = {
     }),
     meta,
     restart: restartOfGroup,
+    update: block(UPDATE, {
+      json: 'Update',
+      doc: 'How a newer version takes over. Keys that are not set come from the block of the job.',
+    }),
     task: many(TASK, { json: 'Tasks', doc: 'A workload; the tasks of a group run together.' }),
   },
   notYet: {
@@ -40,7 +45,6 @@ export const GROUP = {
     shutdown_delay: 'ShutdownDelay',
     spread: 'Spreads',
     stop_after_client_disconnect: 'StopAfterClientDisconnect',
-    update: 'Update',
     vault: 'Vault',
     volume: 'Volumes',
   },

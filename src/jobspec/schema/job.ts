@@ -4,8 +4,9 @@ import { BOUNDS, DEFAULTS } from '../defaults.js';
 import { JOB_TYPES } from '../types.js';
 import { filledText, oneOf, texts, whole } from '../values.js';
 import { GROUP } from './group.js';
-import { bounds, many, meta, one } from './key.js';
+import { block, bounds, many, meta, one } from './key.js';
 import { TASK } from './task.js';
+import { UPDATE } from './update.js';
 
 export const JOB = {
   name: 'job',
@@ -47,6 +48,10 @@ export const JOB = {
       doc: 'Kept; nothing competes on one host yet.',
     }),
     meta,
+    update: block(UPDATE, {
+      json: 'Update',
+      doc: 'How a newer version takes over, for all groups; a group may set single keys otherwise.',
+    }),
     group: many(GROUP, { json: 'TaskGroups', doc: 'Tasks that are placed together.' }),
     task: many(TASK, { json: '', doc: 'Short for a group of the same name with this one task.' }),
   },
@@ -63,7 +68,6 @@ export const JOB = {
     reschedule: 'Reschedule',
     spread: 'Spreads',
     ui: 'UI',
-    update: 'Update',
     vault_token: 'VaultToken',
     version_tag: 'VersionTag',
   },
