@@ -108,7 +108,10 @@ export async function createApiServer(deps: ApiDeps, listen: ListenOptions): Pro
           guard: by,
           createServer: (handler) => {
             const listener = createListener(handler, tls);
-            if (tls !== undefined) ({ changeTls } = listener);
+            if (tls !== undefined)
+              changeTls = (changed) => {
+                listener.changeTls(changed);
+              };
             return listener.server;
           },
         },
