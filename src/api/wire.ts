@@ -8,7 +8,13 @@
  * Units as Nomad has them: `Time`, `…Time` and durations are integer nanoseconds, `…At` is RFC 3339 text.
  */
 import type { ErrorCode } from '../base/errors.js';
-import type { Job as JobSpec, RestartPolicy, Task } from '../jobspec/types.js';
+import type {
+  Job as JobSpec,
+  ReschedulePolicy,
+  RestartPolicy,
+  Task,
+  UpdatePolicy,
+} from '../jobspec/types.js';
 
 // ---------------------------------------------------------------------------------------------------------- numbers
 
@@ -98,6 +104,24 @@ export interface JobJson {
   readonly Datacenters: readonly string[];
   readonly Meta: Readonly<Record<string, string>> | null;
   readonly TaskGroups: readonly TaskGroupJson[];
+  readonly Periodic: PeriodicJson | null;
+  readonly ParameterizedJob: ParameterizedJson | null;
+}
+
+export interface PeriodicJson {
+  readonly Enabled: boolean;
+  /** The first of Specs. */
+  readonly Spec: string;
+  readonly Specs: readonly string[];
+  readonly SpecType: 'cron';
+  readonly ProhibitOverlap: boolean;
+  readonly TimeZone: string;
+}
+
+export interface ParameterizedJson {
+  readonly Payload: string;
+  readonly MetaRequired: readonly string[];
+  readonly MetaOptional: readonly string[];
 }
 
 export interface TaskGroupJson {
@@ -105,6 +129,29 @@ export interface TaskGroupJson {
   readonly Count: number;
   readonly Meta: Readonly<Record<string, string>> | null;
   readonly Tasks: readonly TaskJson[];
+  readonly Update: UpdateJson | null;
+  readonly ReschedulePolicy: ReschedulePolicyJson | null;
+}
+
+export interface UpdateJson {
+  readonly MaxParallel: number;
+  readonly HealthCheck: string;
+  readonly MinHealthyTime: number;
+  readonly HealthyDeadline: number;
+  readonly ProgressDeadline: number;
+  readonly AutoRevert: boolean;
+  readonly AutoPromote: boolean;
+  readonly Canary: number;
+  readonly Stagger: number;
+}
+
+export interface ReschedulePolicyJson {
+  readonly Attempts: number;
+  readonly Interval: number;
+  readonly Delay: number;
+  readonly DelayFunction: string;
+  readonly MaxDelay: number;
+  readonly Unlimited: boolean;
 }
 
 export interface TaskJson {
@@ -172,8 +219,6 @@ export interface Job extends FeedJob {
   readonly CreateIndex: number;
   readonly ParentID: string;
   readonly Stable: boolean;
-  readonly Periodic: null;
-  readonly ParameterizedJob: null;
 }
 
 export interface GroupSummary {
@@ -811,7 +856,55 @@ export function jobSpecToWire(job: JobSpec): JobJson {
       Count: group.count,
       Meta: group.meta,
       Tasks: group.tasks.map(taskSpecToWire),
+      Update: updateToWire(group.update),
+      ReschedulePolicy: reschedulePolicyToWire(group.reschedule),
     })),
+    Periodic: periodicToWire(job),
+    ParameterizedJob: job.parameterized === undefined ? null : parameterizedToWire(job.parameterized),
+  };
+}
+
+function periodicToWire({ periodic }: JobSpec): PeriodicJson | null {
+  if (periodic === undefined) return null;
+  const { crons, timeZone, prohibitOverlap, enabled } = periodic;
+  return {
+    Enabled: enabled,
+    Spec: crons[0] ?? '',
+    Specs: crons,
+    SpecType: 'cron',
+    ProhibitOverlap: prohibitOverlap,
+    TimeZone: timeZone,
+  };
+}
+
+function parameterizedToWire(spec: NonNullable<JobSpec['parameterized']>): ParameterizedJson {
+  return { Payload: spec.payload, MetaRequired: spec.metaRequired, MetaOptional: spec.metaOptional };
+}
+
+function updateToWire(policy: UpdatePolicy | undefined): UpdateJson | null {
+  if (policy === undefined) return null;
+  return {
+    MaxParallel: policy.maxParallel,
+    HealthCheck: policy.healthCheck,
+    MinHealthyTime: msToNs(policy.minHealthyTimeMs),
+    HealthyDeadline: msToNs(policy.healthyDeadlineMs),
+    ProgressDeadline: msToNs(policy.progressDeadlineMs),
+    AutoRevert: policy.autoRevert,
+    AutoPromote: policy.autoPromote,
+    Canary: 0,
+    Stagger: msToNs(policy.staggerMs),
+  };
+}
+
+function reschedulePolicyToWire(policy: ReschedulePolicy | undefined): ReschedulePolicyJson | null {
+  if (policy === undefined) return null;
+  return {
+    Attempts: policy.attempts,
+    Interval: msToNs(policy.intervalMs),
+    Delay: msToNs(policy.delayMs),
+    DelayFunction: policy.delayFunction,
+    MaxDelay: msToNs(policy.maxDelayMs),
+    Unlimited: policy.unlimited,
   };
 }
 
