@@ -48,25 +48,10 @@ export interface TaskGroup {
   readonly count: number;
   readonly meta: Readonly<Record<string, string>>;
   readonly tasks: readonly Task[];
-  /** How a changed job takes over; undefined = all places at once, without a deployment. */
-  readonly update?: UpdatePolicy;
+  /** How a newer version takes over, as written; `updateOf` says what is in force when nothing was. */
+  readonly update?: UpdateStrategy;
   /** What follows when an alloc has failed; undefined = it stays failed. */
   readonly reschedule?: ReschedulePolicy;
-}
-
-export const HEALTH_CHECKS = ['checks', 'task_states', 'manual'] as const;
-
-export interface UpdatePolicy {
-  /** Places that may be between two versions at a time; at least 1. */
-  readonly maxParallel: number;
-  readonly healthCheck: (typeof HEALTH_CHECKS)[number];
-  readonly minHealthyTimeMs: number;
-  readonly healthyDeadlineMs: number;
-  /** 0 = none. */
-  readonly progressDeadlineMs: number;
-  readonly autoRevert: boolean;
-  readonly autoPromote: boolean;
-  readonly staggerMs: number;
 }
 
 export const DELAY_FUNCTIONS = ['constant', 'exponential', 'fibonacci'] as const;
@@ -147,6 +132,23 @@ export interface RestartPolicy {
   readonly jitter: number;
   /** A run that lasted this long clears the count of restarts; undefined = only the interval does. */
   readonly resetAfterMs: number | undefined;
+}
+
+export const HEALTH_CHECKS = ['checks', 'task_states', 'manual'] as const;
+
+/** How allocs of a newer version take the place of older ones, and when one of them is healthy. */
+export interface UpdateStrategy {
+  /** Allocs replaced at a time; 0 = all at once. */
+  readonly maxParallel: number;
+  readonly healthCheck: (typeof HEALTH_CHECKS)[number];
+  readonly minHealthyMs: number;
+  readonly healthyDeadlineMs: number;
+  /** 0 = the first unhealthy alloc fails the update. */
+  readonly progressDeadlineMs: number;
+  readonly staggerMs: number;
+  readonly autoRevert: boolean;
+  readonly autoPromote: boolean;
+  readonly canary: number;
 }
 
 export interface LogConfig {

@@ -18,8 +18,8 @@ import type { TASK } from './schema/task.js';
 import { describeTree, down, nameOf, type Session, type Spot } from './session.js';
 import { toPlain, type MapNode } from './tree.js';
 import { formatDuration } from './units.js';
-import { resolveUpdate } from './update-rules.js';
 import { quote } from './words.js';
+import { resolveUpdate } from './update-rules.js';
 import type { Job, JobType, Resources, Task, TaskGroup, TaskLifecycle } from './types.js';
 
 type JobRead = Labelled<typeof JOB.keys>;
@@ -104,7 +104,6 @@ function buildGroup(
   session: Session,
 ): TaskGroup {
   const { keys } = group.read;
-  const ofJob = job.read.keys;
   checkName('group', group, session);
   if (keys.task.length === 0) tellNone('task', group, session);
   tellTwice('task', keys.task, session);
@@ -112,12 +111,14 @@ function buildGroup(
   if (type === 'system' && keys.count !== undefined && keys.count.value > 1) {
     session.fault(keys.count.spot, 'a `system` job runs once on this host: `count` can be 0 or 1');
   }
+  const ofJob = job.read.keys;
+  const strategy = resolveUpdate({ type, job: ofJob.update, group: keys.update }, session);
   return {
     name: group.label,
     count: valueOf(keys.count) ?? DEFAULTS.count.value,
     meta: valueOf(keys.meta) ?? {},
     tasks: keys.task.map((task) => buildTask(task, { type, group: keys.restart }, session)),
-    ...resolveUpdate({ type, job: ofJob.update, group: keys.update }, session),
+    ...(strategy === undefined ? {} : { update: strategy }),
     ...resolveReschedule({ type, job: ofJob.reschedule, group: keys.reschedule }, session),
   };
 }

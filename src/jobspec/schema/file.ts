@@ -42,12 +42,12 @@ export const BESIDE_JOB = [
 export const BLOCKS: readonly BlockSpec<Keys>[] = [
   JOB,
   GROUP,
+  UPDATE,
   TASK,
   RESOURCES,
   RESTART,
   LOGS,
   LIFECYCLE,
-  UPDATE,
   RESCHEDULE,
   PERIODIC,
   PARAMETERIZED,

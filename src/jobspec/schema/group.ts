@@ -26,11 +26,11 @@ export const GROUP = {
     restart: restartOfGroup,
     reschedule: block(RESCHEDULE, {
       json: 'ReschedulePolicy',
-      doc: 'What follows when an alloc has failed: a new one in its place. Keys not set here are those of the job, then the defaults.',
+      doc: 'What follows when an alloc has failed: a new one in its place. Keys that are not set come from the block of the job, then the defaults.',
     }),
     update: block(UPDATE, {
       json: 'Update',
-      doc: 'How a changed job takes over. Keys not set here are those of the job, then the defaults.',
+      doc: 'How a newer version takes over. Keys that are not set come from the block of the job.',
     }),
     task: many(TASK, { json: 'Tasks', doc: 'A workload; the tasks of a group run together.' }),
   },

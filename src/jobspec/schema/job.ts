@@ -53,11 +53,11 @@ export const JOB = {
     meta,
     update: block(UPDATE, {
       json: 'Update',
-      doc: 'For all groups: replace allocs of a changed job a few at a time, and go on when they are healthy. Without it all are replaced at once. Only `service` and `system`.',
+      doc: 'How a newer version takes over, for all groups; without the block, all places at once. A group may set single keys otherwise.',
     }),
     reschedule: block(RESCHEDULE, {
       json: 'Reschedule',
-      doc: 'For all groups: what follows when an alloc has failed. Only `service` and `batch`.',
+      doc: 'What follows when an alloc has failed, for all groups. Only `service` and `batch`.',
     }),
     periodic: block(PERIODIC, {
       json: 'Periodic',

@@ -219,12 +219,13 @@ const task: fc.Arbitrary<Task> = fc.record({
 const update = fc.record({
   maxParallel: fc.integer({ min: 1, max: 100 }),
   healthCheck: fc.constantFrom('checks' as const, 'task_states' as const, 'manual' as const),
-  minHealthyTimeMs: ms(59_999),
+  minHealthyMs: ms(59_999),
   healthyDeadlineMs: fc.integer({ min: 60_000, max: 120_000 }),
   progressDeadlineMs: fc.constantFrom(0, 120_001, 1e9),
   autoRevert: fc.boolean(),
-  autoPromote: fc.boolean(),
-  staggerMs: ms(1e6),
+  autoPromote: fc.constant(false),
+  canary: fc.constant(0),
+  staggerMs: fc.integer({ min: 1, max: 1e6 }),
 });
 const reschedule = fc
   .record({
