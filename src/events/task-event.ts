@@ -30,6 +30,7 @@ export type TaskEvent =
   | { readonly type: 'Sibling Task Failed'; readonly sibling: string }
   | { readonly type: 'Leader Task Dead'; readonly leader: string }
   | { readonly type: 'Main Tasks Dead' }
+  | { readonly type: 'Alloc Unhealthy'; readonly message: string }
   | { readonly type: 'Supervision Lost'; readonly message: string }
   | { readonly type: 'Failed Restoring Task'; readonly error: string };
 
@@ -71,6 +72,7 @@ export function describeEvent(event: TaskEvent): string {
     case 'Task Setup':
     case 'Driver':
     case 'Supervision Lost':
+    case 'Alloc Unhealthy':
       return event.message;
     case 'Setup Failure':
     case 'Failed Validation':
@@ -125,6 +127,7 @@ export function eventDetails(event: TaskEvent): Readonly<Record<string, string>>
       return {};
     case 'Task Setup':
     case 'Supervision Lost':
+    case 'Alloc Unhealthy':
       return { message: event.message };
     case 'Driver':
       return { driver_message: event.message };
