@@ -101,6 +101,8 @@ export interface TaskRecord {
   readonly phase: TaskPhase;
   /** What the phase waits for, in words ("retry in 12s …" is derived by the reader from `nextStart`). */
   readonly phaseDetail: string;
+  /** Since when `phaseDetail` says that a hook is waited for; absent = it does not. */
+  readonly waitingSinceMs?: number | undefined;
   /** Sticky until an alloc restart. */
   readonly failed: boolean;
   readonly restarts: number;
@@ -166,6 +168,12 @@ export interface HookRecord {
   readonly bootId: string | undefined;
   readonly env: Readonly<Record<string, string>>;
   readonly data: Readonly<Record<string, string>>;
+  /** As `TaskMount`; absent = none. */
+  readonly mounts?: readonly {
+    readonly source: string;
+    readonly target: string;
+    readonly readOnly: boolean;
+  }[];
 }
 
 /**

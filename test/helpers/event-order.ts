@@ -16,6 +16,10 @@ export const EVENT_ORDER: Readonly<Record<TaskEventType, Partial<Readonly<Record
   'Driver Failure': { idle: 'ended' },
   Driver: { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
   'Task hook failed': { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
+  'Task hook message': { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
+  'Downloading Artifacts': { idle: 'idle' },
+  'Failed Artifact Download': { idle: 'ended' },
+  Template: { idle: 'idle', up: 'up', ended: 'ended' },
   Started: { idle: 'up' },
   // Only an end whose beginning nobody saw comes without Started.
   Terminated: { up: 'ended', idle: 'ended' },

@@ -48,6 +48,7 @@ export interface TaskEvent {
   readonly KillError: string;
   readonly StartDelay: number;
   readonly ValidationError: string;
+  readonly DownloadError: string;
   readonly FailedSibling: string;
   readonly TaskSignal: string;
   readonly TaskSignalReason: string;
@@ -71,6 +72,8 @@ export interface TaskState {
   readonly Holdfast: {
     readonly Phase: TaskPhase;
     readonly PhaseDetail: string;
+    /** Since when PhaseDetail says that a hook is waited for; not there when it does not. */
+    readonly WaitingSince?: string;
     /** When the next attempt is due (phase `backoff`), or null. */
     readonly NextStart: string | null;
     readonly KillReason: string | null;
