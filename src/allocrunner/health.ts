@@ -43,12 +43,11 @@ export function decideHealth(input: HealthInput): HealthState {
   if (strategy === undefined || strategy.healthCheck === 'manual') {
     return { health: alloc.health, watch: alloc.healthWatch, lookAgainInMs: undefined };
   }
-  const isNew = alloc.healthWatch?.jobVersion !== alloc.jobVersion;
-  const watch: HealthWatch =
-    isNew || alloc.healthWatch === undefined
-      ? { jobVersion: alloc.jobVersion, opened: now, steady: undefined }
-      : alloc.healthWatch;
-  if (!isNew && alloc.health !== undefined) return { health: alloc.health, watch, lookAgainInMs: undefined };
+  const known = alloc.healthWatch?.jobVersion === alloc.jobVersion ? alloc.healthWatch : undefined;
+  const watch: HealthWatch = known ?? { jobVersion: alloc.jobVersion, opened: now, steady: undefined };
+  if (known !== undefined && alloc.health !== undefined) {
+    return { health: alloc.health, watch, lookAgainInMs: undefined };
+  }
 
   const verdict = (healthy: boolean, detail: string): HealthState => ({
     health: { healthy, atMs: now.wallMs, detail },
