@@ -72,6 +72,13 @@ function checkStrategy(
     const message = `update: \`healthy_deadline\` (${healthy}) must be less than \`progress_deadline\` (${progress})`;
     tellOnce(spotOf(['healthy_deadline', 'progress_deadline']), message, session);
   }
+  if (canary > 0) {
+    tellOnce(
+      spotOf(['canary']),
+      'update: `canary` must be 0: a place of a group never holds two versions at once on one host',
+      session,
+    );
+  }
   if (staggerMs === 0) tellOnce(spotOf(['stagger']), 'update: `stagger` must be more than 0', session);
   if (autoPromote && canary === 0) {
     tellOnce(spotOf(['auto_promote']), 'update: `auto_promote` needs `canary` to be more than 0', session);

@@ -6,6 +6,8 @@ import { readBlock, type BlockRead, type Found, type LabelledBody } from './bloc
 import { DEFAULTS, USUAL_MOST_KILL_TIMEOUT_MS } from './defaults.js';
 import { checkConfig, checkDriver } from './driver-rules.js';
 import { checkName } from './names.js';
+import { readLaunching } from './launch-rules.js';
+import { resolveReschedule } from './reschedule-rules.js';
 import { resolveRestart } from './restart-rules.js';
 import { BESIDE_JOB, FILE } from './schema/file.js';
 import type { GROUP } from './schema/group.js';
@@ -84,19 +86,21 @@ function buildJob(job: JobRead, session: Session): Job {
     type,
     priority: valueOf(keys.priority) ?? DEFAULTS.priority.value,
     meta: valueOf(keys.meta) ?? {},
-    groups: groups.map((group) => buildGroup(group, { type, update: keys.update }, session)),
+    groups: groups.map((group) => buildGroup(group, { type, job }, session)),
+    ...readLaunching(type, keys, session),
   };
 }
 
 /** A task right under the job is a group of its own name. */
 function groupOfTask(task: TaskRead): GroupRead {
-  const keys = { count: undefined, meta: undefined, restart: undefined, update: undefined, task: [task] };
+  const none = { count: undefined, meta: undefined, restart: undefined };
+  const keys = { ...none, reschedule: undefined, update: undefined, task: [task] };
   return { ...task, read: { keys, clean: true, path: task.path } };
 }
 
 function buildGroup(
   group: GroupRead,
-  { type, update }: { readonly type: JobType; readonly update: JobRead['read']['keys']['update'] },
+  { type, job }: { readonly type: JobType; readonly job: JobRead },
   session: Session,
 ): TaskGroup {
   const { keys } = group.read;
@@ -107,13 +111,15 @@ function buildGroup(
   if (type === 'system' && keys.count !== undefined && keys.count.value > 1) {
     session.fault(keys.count.spot, 'a `system` job runs once on this host: `count` can be 0 or 1');
   }
-  const strategy = resolveUpdate({ type, job: update, group: keys.update }, session);
+  const ofJob = job.read.keys;
+  const strategy = resolveUpdate({ type, job: ofJob.update, group: keys.update }, session);
   return {
     name: group.label,
     count: valueOf(keys.count) ?? DEFAULTS.count.value,
     meta: valueOf(keys.meta) ?? {},
     tasks: keys.task.map((task) => buildTask(task, { type, group: keys.restart }, session)),
     ...(strategy === undefined ? {} : { update: strategy }),
+    ...resolveReschedule({ type, job: ofJob.reschedule, group: keys.reschedule }, session),
   };
 }
 

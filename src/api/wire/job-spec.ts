@@ -1,6 +1,20 @@
 /** Owns the way from a checked job to the JSON that PUT /v1/jobs takes. */
-import type { Job as JobSpec, RestartPolicy, Task, UpdateStrategy } from '../../jobspec/types.js';
-import type { JobJson, ResourcesJson, RestartPolicyJson, TaskJson, UpdateJson } from './job.js';
+import type {
+  Job as JobSpec,
+  ReschedulePolicy,
+  RestartPolicy,
+  Task,
+  UpdateStrategy,
+} from '../../jobspec/types.js';
+import type {
+  JobJson,
+  PeriodicJson,
+  ReschedulePolicyJson,
+  ResourcesJson,
+  RestartPolicyJson,
+  TaskJson,
+  UpdateJson,
+} from './job.js';
 import { msToNs } from './values.js';
 
 /** The job as PUT /v1/jobs takes it. `parseJobJson` of jobspec reads it back to the same job. */
@@ -20,7 +34,40 @@ export function jobSpecToWire(job: JobSpec): JobJson {
       Meta: group.meta,
       Tasks: group.tasks.map(taskSpecToWire),
       ...(group.update === undefined ? {} : { Update: updateToWire(group.update) }),
+      ...(group.reschedule === undefined ? {} : { ReschedulePolicy: rescheduleToWire(group.reschedule) }),
     })),
+    Periodic: periodicToWire(job),
+    ParameterizedJob: job.parameterized === undefined ? null : parameterizedToWire(job.parameterized),
+  };
+}
+
+function periodicToWire({ periodic }: JobSpec): PeriodicJson | null {
+  if (periodic === undefined) return null;
+  const { crons, timeZone, prohibitOverlap, enabled } = periodic;
+  return {
+    Enabled: enabled,
+    Spec: crons[0] ?? '',
+    Specs: crons,
+    SpecType: 'cron',
+    ProhibitOverlap: prohibitOverlap,
+    TimeZone: timeZone,
+  };
+}
+
+function parameterizedToWire(
+  spec: NonNullable<JobSpec['parameterized']>,
+): NonNullable<JobJson['ParameterizedJob']> {
+  return { Payload: spec.payload, MetaRequired: spec.metaRequired, MetaOptional: spec.metaOptional };
+}
+
+function rescheduleToWire(policy: ReschedulePolicy): ReschedulePolicyJson {
+  return {
+    Attempts: policy.attempts,
+    Interval: msToNs(policy.intervalMs),
+    Delay: msToNs(policy.delayMs),
+    DelayFunction: policy.delayFunction,
+    MaxDelay: msToNs(policy.maxDelayMs),
+    Unlimited: policy.unlimited,
   };
 }
 

@@ -13,6 +13,33 @@ export interface JobJson {
   readonly Datacenters: readonly string[];
   readonly Meta: Readonly<Record<string, string>> | null;
   readonly TaskGroups: readonly TaskGroupJson[];
+  readonly Periodic: PeriodicJson | null;
+  readonly ParameterizedJob: ParameterizedJson | null;
+}
+
+export interface PeriodicJson {
+  readonly Enabled: boolean;
+  /** The first of Specs. */
+  readonly Spec: string;
+  readonly Specs: readonly string[];
+  readonly SpecType: 'cron';
+  readonly ProhibitOverlap: boolean;
+  readonly TimeZone: string;
+}
+
+export interface ParameterizedJson {
+  readonly Payload: string;
+  readonly MetaRequired: readonly string[];
+  readonly MetaOptional: readonly string[];
+}
+
+export interface ReschedulePolicyJson {
+  readonly Attempts: number;
+  readonly Interval: number;
+  readonly Delay: number;
+  readonly DelayFunction: string;
+  readonly MaxDelay: number;
+  readonly Unlimited: boolean;
 }
 
 export interface TaskGroupJson {
@@ -20,6 +47,7 @@ export interface TaskGroupJson {
   readonly Count: number;
   readonly Meta: Readonly<Record<string, string>> | null;
   readonly Tasks: readonly TaskJson[];
+  readonly ReschedulePolicy?: ReschedulePolicyJson;
   /** Not there when nothing was written of it. */
   readonly Update?: UpdateJson;
 }
@@ -101,8 +129,6 @@ export interface Job extends FeedJob {
   readonly CreateIndex: number;
   readonly ParentID: string;
   readonly Stable: boolean;
-  readonly Periodic: null;
-  readonly ParameterizedJob: null;
 }
 
 export interface GroupSummary {

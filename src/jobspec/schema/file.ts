@@ -10,6 +10,9 @@ import { JOB } from './job.js';
 import { many } from './key.js';
 import { LIFECYCLE } from './lifecycle.js';
 import { LOGS } from './logs.js';
+import { PARAMETERIZED } from './parameterized.js';
+import { PERIODIC } from './periodic.js';
+import { RESCHEDULE } from './reschedule.js';
 import { RESOURCES } from './resources.js';
 import { RESTART } from './restart.js';
 import { TASK } from './task.js';
@@ -45,6 +48,9 @@ export const BLOCKS: readonly BlockSpec<Keys>[] = [
   RESTART,
   LOGS,
   LIFECYCLE,
+  RESCHEDULE,
+  PERIODIC,
+  PARAMETERIZED,
 ];
 
 /** Keys of every driver's config that people put beside `driver` by mistake. */

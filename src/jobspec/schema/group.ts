@@ -3,6 +3,7 @@ import type { BlockSpec, Keys } from '../blocks.js';
 import { BOUNDS, DEFAULTS } from '../defaults.js';
 import { whole } from '../values.js';
 import { block, bounds, many, meta, one } from './key.js';
+import { RESCHEDULE } from './reschedule.js';
 import { RESTART } from './restart.js';
 import { TASK } from './task.js';
 import { UPDATE } from './update.js';
@@ -23,6 +24,10 @@ export const GROUP = {
     }),
     meta,
     restart: restartOfGroup,
+    reschedule: block(RESCHEDULE, {
+      json: 'ReschedulePolicy',
+      doc: 'What follows when an alloc has failed: a new one in its place. Keys that are not set come from the block of the job, then the defaults.',
+    }),
     update: block(UPDATE, {
       json: 'Update',
       doc: 'How a newer version takes over. Keys that are not set come from the block of the job.',
@@ -39,7 +44,6 @@ export const GROUP = {
     migrate: 'Migrate',
     network: 'Networks',
     prevent_reschedule_on_lost: 'PreventRescheduleOnLost',
-    reschedule: 'ReschedulePolicy',
     scaling: 'Scaling',
     service: 'Services',
     shutdown_delay: 'ShutdownDelay',
