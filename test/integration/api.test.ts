@@ -312,6 +312,27 @@ describe('api', () => {
     assert.deepEqual(asList((await own.ask('/v1/job/web/allocations')).json()), []);
   });
 
+  it('cuts lists into pages and picks by filter', async () => {
+    await using own = await startApi();
+    for (const id of ['a', 'b', 'c', 'd', 'e']) {
+      await own.ask('/v1/jobs', { method: 'PUT', body: { Job: { ...JOB, ID: id, Name: id } } });
+    }
+    const seen: unknown[] = [];
+    let token: unknown = '';
+    while (token !== undefined) {
+      const page = await own.ask(`/v1/jobs?per_page=2&next_token=${String(token)}`);
+      seen.push(asList(page.json()).map(({ ID }) => ID));
+      token = page.headers['x-nomad-nexttoken'];
+    }
+    assert.deepEqual(seen, [['a', 'b'], ['c', 'd'], ['e']]);
+    const filter = encodeURIComponent('JobID == "c" and DesiredStatus != "stop"');
+    const picked = asList((await own.ask(`/v1/allocations?filter=${filter}`)).json());
+    assert.deepEqual(new Set(picked.map(({ JobID }) => JobID)), new Set(['c']));
+    for (const bad of ['filter=a+matches+"b"', 'filter=Nope==1', 'per_page=x']) {
+      assert.equal((await own.ask(`/v1/jobs?${bad}`)).status, 400, bad);
+    }
+  });
+
   it('pretty-prints when asked', async () => {
     assert.match((await api.ask('/v1/regions?pretty')).text, /^\[\n {4}"global"\n\]$/);
   });
