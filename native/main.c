@@ -22,7 +22,7 @@
 static struct executor executor;
 
 /* Shows `holdfast-executor: <title>` in ps, as far as the space of the old arguments and environment goes. */
-static void set_title(int argc, char **argv, char **envp, const char *title) {
+static void set_title(struct executor *x, int argc, char **argv, char **envp) {
 	char *end = argv[0] + strlen(argv[0]) + 1;
 	for (int i = 1; i < argc && argv[i] == end; i++)
 		end += strlen(argv[i]) + 1;
@@ -31,7 +31,9 @@ static void set_title(int argc, char **argv, char **envp, const char *title) {
 	(void) clearenv();
 	size_t cap = (size_t) (end - argv[0]);
 	memset(argv[0], 0, cap);
-	(void) snprintf(argv[0], cap, "holdfast-executor: %s", title);
+	x->title = argv[0];
+	x->title_cap = cap;
+	(void) snprintf(argv[0], cap, "holdfast-executor: %s", x->spec.title ? x->spec.title : x->spec.run_id);
 	(void) prctl(PR_SET_NAME, EXECUTOR_COMM, 0, 0, 0);
 }
 
@@ -87,7 +89,7 @@ static int daemonize(struct executor *x) {
 
 static void init(struct executor *x) {
 	x->dir = x->lock = x->proc = x->epoll = x->signals = x->timer = x->listener = x->exit_file = x->told = -1;
-	x->leader.pidfd = x->spawn.report = x->cgroup_events = -1;
+	x->leader.pidfd = x->spawn.report = x->spawn.gate = x->cgroup_events = -1;
 	x->logs.dir = x->logs.scratch[0] = x->logs.scratch[1] = -1;
 	static const char *const names[STREAMS] = { "stdout", "stderr" };
 	for (size_t i = 0; i < STREAMS; i++)
@@ -169,7 +171,7 @@ int main(int argc, char **argv, char **envp) {
 		status = daemonize(x);
 	if (status >= 0)
 		return status;
-	set_title(argc, argv, envp, x->spec.title ? x->spec.title : x->spec.run_id);
+	set_title(x, argc, argv, envp);
 	if (adopt)
 		executor_adopt(x);
 	executor_run(x);
