@@ -40,7 +40,7 @@ static const struct {
 };
 
 /* As much of it as may be had: only root raises a hard limit. */
-static void set_at_most(__rlimit_resource_t resource, rlim_t soft, rlim_t hard) {
+static void set_at_most(int resource, rlim_t soft, rlim_t hard) {
 	struct rlimit now, want = { .rlim_cur = soft, .rlim_max = hard };
 	if (getrlimit(resource, &now) < 0)
 		return;
@@ -62,7 +62,7 @@ static int set_limit(const char *text) {
 			continue;
 		struct rlimit want = { .rlim_cur = soft < 0 ? RLIM_INFINITY : (rlim_t) soft,
 				       .rlim_max = hard < 0 ? RLIM_INFINITY : (rlim_t) hard };
-		return setrlimit((__rlimit_resource_t) limits[i].resource, &want) < 0 ? -errno : 0;
+		return setrlimit(limits[i].resource, &want) < 0 ? -errno : 0;
 	}
 	return -EINVAL;
 }

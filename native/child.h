@@ -25,3 +25,7 @@ struct child {
 _Noreturn void child_main(struct child *c);
 /* Says why there will be no task, and ends. */
 _Noreturn void child_failed(const struct child *c, enum stage stage, int error);
+
+/* Parts of that which a session in a running workload needs as well; see enter.c. 0 or -errno. */
+int set_oom_score(int64_t wanted);
+void reset_signals(void);

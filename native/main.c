@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "executor.h"
 #include "notify.h"
+#include "session.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@
 static struct executor executor;
 
 /* Shows `holdfast-executor: <title>` in ps, as far as the space of the old arguments and environment goes. */
-static void set_title(struct executor *x, int argc, char **argv, char **envp) {
+static void set_title(struct executor *x, int argc, char **argv, char **envp, const char *title) {
 	char *end = argv[0] + strlen(argv[0]) + 1;
 	for (int i = 1; i < argc && argv[i] == end; i++)
 		end += strlen(argv[i]) + 1;
@@ -33,7 +34,7 @@ static void set_title(struct executor *x, int argc, char **argv, char **envp) {
 	memset(argv[0], 0, cap);
 	x->title = argv[0];
 	x->title_cap = cap;
-	(void) snprintf(argv[0], cap, "holdfast-executor: %s", x->spec.title ? x->spec.title : x->spec.run_id);
+	(void) snprintf(argv[0], cap, "holdfast-executor: %s", title);
 	(void) prctl(PR_SET_NAME, EXECUTOR_COMM, 0, 0, 0);
 }
 
@@ -147,6 +148,24 @@ static int claim(struct executor *x, bool adopt) {
 	return fail("lock", -errno);
 }
 
+/* The arguments go elsewhere, since the title takes their place. */
+static int enter_command(int argc, char **argv, char **envp) {
+	char **own = calloc((size_t) argc + 1, sizeof *own);
+	for (int i = 0; own && i < argc; i++) {
+		own[i] = strdup(argv[i]);
+		if (!own[i])
+			return fail("enter", -ENOMEM);
+	}
+	if (!own)
+		return fail("enter", -ENOMEM);
+	int r = clean_descriptors();
+	if (r < 0)
+		return fail("/dev/null", r);
+	init(&executor);
+	set_title(&executor, argc, argv, envp, "session");
+	return enter(&executor, argc - 2, own + 2);
+}
+
 int main(int argc, char **argv, char **envp) {
 	if (argc == 2 && strcmp(argv[1], "version") == 0) {
 		(void) printf("holdfast-executor %s protocol %d\n", HOLDFAST_VERSION, PROTOCOL_VERSION);
@@ -154,9 +173,11 @@ int main(int argc, char **argv, char **envp) {
 	}
 	if (argc == 2 && strcmp(argv[1], "notify") == 0)
 		return notify(getenv("NOTIFY_SOCKET"));
+	if (argc >= 2 && strcmp(argv[1], "enter") == 0)
+		return enter_command(argc, argv, envp);
 	bool adopt = argc == 3 && strcmp(argv[1], "adopt") == 0;
 	if (!adopt && (argc != 3 || strcmp(argv[1], "run") != 0)) {
-		(void) fprintf(stderr, "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | notify | version\n");
+		(void) fprintf(stderr, "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | enter ... | notify | version\n");
 		return TOLD_NO_SETUP;
 	}
 	struct executor *x = &executor;
@@ -171,7 +192,7 @@ int main(int argc, char **argv, char **envp) {
 		status = daemonize(x);
 	if (status >= 0)
 		return status;
-	set_title(x, argc, argv, envp);
+	set_title(x, argc, argv, envp, x->spec.title ? x->spec.title : x->spec.run_id);
 	if (adopt)
 		executor_adopt(x);
 	executor_run(x);

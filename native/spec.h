@@ -19,6 +19,8 @@ struct spec {
 	char **rlimits;
 	int64_t log_max_files, log_max_bytes, oom_score_adj, gate, leftovers;
 	int64_t isolate, privileges, caps_bounding, caps_ambient, umask, nice;
+	/* The block that holds all the lists. */
+	char **pointers;
 };
 
 /* Bits of `isolate`: the namespaces that are the task's own. ISOLATE_MOUNTS is its root as well. */
@@ -37,6 +39,12 @@ enum privileges { PRIVILEGES_CAPS = 1, PRIVILEGES_NO_NEW = 2, PRIVILEGES_SECCOMP
 
 /* `nice` was not asked for: 0, as far as that can be had. */
 #define NICE_UNSET INT64_MIN
+
+/*
+ * Parses `len` bytes, which must have room for one more behind them; the spec points into them. Returns as
+ * spec_load().
+ */
+int spec_parse(uint8_t *bytes, size_t len, struct spec *ret_spec, struct text *reterr_why);
 
 /*
  * Reads and checks `spec` in the run directory. Returns 0; on failure -errno with one line in reterr_why.

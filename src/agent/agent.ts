@@ -4,7 +4,7 @@
  */
 import { AllocTable } from '../allocrunner/alloc-table.js';
 import type { AgentOperations } from '../api/operations.js';
-import { createApiServer } from '../api/server.js';
+import { createApiServer, type TcpAccess } from '../api/server.js';
 import type { Clock } from '../base/clock.js';
 import { describeError } from '../base/errors.js';
 import { readBootId } from '../base/host.js';
@@ -39,6 +39,8 @@ export interface Agent {
   status(): string;
   /** Caps every kill_timeout from now on; a stop that is under way keeps its deadline. */
   setMaxKillTimeout(ms: number): void;
+  /** New tokens, names and certificates for the TCP listener. @throws AgentError; the old ones stay in force */
+  setAccess(config: AgentConfig): void;
   /** Leaves: closes doors and store; every task goes on. Twice is allowed. */
   close(): Promise<void>;
 }
@@ -49,7 +51,12 @@ export interface Agent {
  */
 export async function startAgent(
   config: AgentConfig,
-  deps: { readonly clock: Clock; readonly logger: Logger },
+  deps: {
+    readonly clock: Clock;
+    readonly logger: Logger;
+    /** `holdfast dev`: TCP on loopback may do without a token. */
+    readonly allowOpenTcp?: boolean;
+  },
 ): Promise<Agent> {
   const { clock, logger } = deps;
   const scope = new Scope();
@@ -130,7 +137,12 @@ export async function startAgent(
       { store, operations, clock, logger, dataDir: config.dataDir },
       {
         socketPath: config.socket,
-        ...(config.http === undefined ? {} : { tcp: { ...config.http, token: config.token } }),
+        ...(config.socketGid === undefined ? {} : { socketGid: config.socketGid }),
+        ...(config.http === undefined
+          ? {}
+          : {
+              tcp: { ...config.http, ...accessOf(config, node.name), allowOpen: deps.allowOpenTcp ?? false },
+            }),
       },
     );
     scope.add('api', () => server.close());
@@ -162,12 +174,20 @@ export async function startAgent(
       setMaxKillTimeout: (ms) => {
         maxKillTimeoutMs = ms;
       },
+      setAccess: (changed) => {
+        server.changeAccess(accessOf(changed, node.name));
+      },
       close: () => scope.close(),
     };
   } catch (error) {
     await scope.close();
     throw error;
   }
+}
+
+/** Who may use the TCP listener, and by which names. */
+function accessOf({ tokens, tls, httpNames }: AgentConfig, nodeName: string): TcpAccess {
+  return { tokens, tls, names: [nodeName, ...httpNames] };
 }
 
 /** What an operator must know of, worst first. */
