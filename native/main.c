@@ -151,7 +151,8 @@ static int claim(struct executor *x, bool adopt) {
 
 /* The arguments go elsewhere, since the title takes their place. */
 static int enter_command(int argc, char **argv, char **envp) {
-	char **own = calloc((size_t) argc + 1, sizeof *own);
+	static char **own; /* for as long as the process lives */
+	own = calloc((size_t) argc + 1, sizeof *own);
 	for (int i = 0; own && i < argc; i++) {
 		own[i] = strdup(argv[i]);
 		if (!own[i])
