@@ -156,7 +156,7 @@ static int enter_command(int argc, char **argv, char **envp) {
 	for (int i = 0; own && i < argc; i++) {
 		own[i] = strdup(argv[i]);
 		if (!own[i])
-			return fail("enter", -ENOMEM);
+			exit(fail("enter", -ENOMEM));
 	}
 	if (!own)
 		return fail("enter", -ENOMEM);
