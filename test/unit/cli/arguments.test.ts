@@ -30,7 +30,8 @@ describe('an address', () => {
     assert.deepEqual(parseAddress('host:80'), { kind: 'tcp', host: 'host', port: 80, tls: false });
     assert.deepEqual(parseAddress('http://host'), { kind: 'tcp', host: 'host', port: 4646, tls: false });
     assert.equal(describeAddress(parseAddress('http://[::1]:4646')), 'http://[::1]:4646');
-    for (const text of ['https://host', 'ftp://x', 'a b', '']) {
+    assert.equal(describeAddress(parseAddress('https://host')), 'https://host:4646');
+    for (const text of ['ftp://x', 'a b', '']) {
       assert.throws(() => parseAddress(text), isUsage(/is none/), text);
     }
   });
