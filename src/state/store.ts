@@ -93,6 +93,17 @@ export interface RestartWindow {
   readonly used: number;
 }
 
+/** A stop under way: what the next agent must know to go on with it. */
+export interface StopProgress {
+  /** `delay`: waits for `shutdown_delay`; `signal`: the workload was asked to end. */
+  readonly stage: 'delay' | 'signal';
+  readonly since: Moment;
+  /** When the delay is over, or when the workload is killed by force. */
+  readonly due: Moment;
+  /** Tries to kill it that have failed. */
+  readonly failedKills: number;
+}
+
 /** Everything about a task that must not be forgotten. Durable facts live here, never only in an event. */
 export interface TaskRecord {
   readonly allocId: string;
@@ -121,6 +132,8 @@ export interface TaskRecord {
   readonly killReason: string | undefined;
   /** Set while a restart that somebody asked for is under way: the end that it causes is not held against the task. */
   readonly restartReason: string | undefined;
+  /** How far the stop of the run in hand has come; undefined while none is under way. */
+  readonly stop?: StopProgress | undefined;
   /** Sequence number of the newest event, and how many older ones the bound has dropped. */
   readonly lastEventSeq: number;
   readonly eventsDropped: number;
