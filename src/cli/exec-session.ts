@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { connect } from 'node:net';
 import { isatty } from 'node:tty';
 import WebSocket, { type RawData } from 'ws';
-import type { ExecInput, ExecOutput } from '../api/wire/exec.js';
+import type { ExecInput, ExecOutput } from '../api/wire.js';
 import { describeAddress } from './address.js';
 import type { Cli } from './cli.js';
 import { CliError, EXIT, exitCodeOf } from './exit.js';
