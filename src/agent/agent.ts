@@ -28,6 +28,7 @@ import { bindToHost, readMachineMark } from './host-binding.js';
 import { gatherNodeFacts, interpolationFacts, readNodeId } from './node.js';
 import { createOperations } from './operations.js';
 import { statusLine } from './status-line.js';
+import { UsageWatch } from './usage-watch.js';
 
 /** How long the doors stay shut for the sake of the tasks: most are found in a few milliseconds each. */
 const LOOK_FIRST_MS = 1_000;
@@ -134,7 +135,9 @@ export async function startAgent(
       version: VERSION,
     });
     let strays: readonly string[] = [];
+    const usage = scope.own('usage watch', new UsageWatch({ clock, logger, allocs }));
     const operations = createOperations({
+      usage,
       store,
       scheduler,
       allocs,
@@ -144,6 +147,7 @@ export async function startAgent(
       warnings: () => [...warnings(store), ...strays],
     });
     await scheduler.restore();
+    usage.start();
     await lookFirst(allocs, clock, logger);
     // Read only now: it is half of all the code, and a task that died meanwhile need not wait for it.
     const { createApiServer } = await import('../api/server.js');

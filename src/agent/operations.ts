@@ -7,6 +7,7 @@ import type { Evaluated, Scheduler } from '../scheduler/scheduler.js';
 import type { StateStore } from '../state/store.js';
 import type { Doctor } from './doctor.js';
 import type { HostSampler } from '../stats/host.js';
+import type { UsageWatch } from './usage-watch.js';
 
 export interface OperationsDeps {
   readonly store: StateStore;
@@ -15,6 +16,7 @@ export interface OperationsDeps {
   readonly node: NodeFacts;
   readonly doctor: Doctor;
   readonly host: HostSampler;
+  readonly usage: UsageWatch;
   readonly warnings: () => readonly string[];
 }
 
@@ -48,6 +50,8 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
       running(allocId, task).signal(task, signal, 'signal was requested'),
     openSession: (allocId, task, request, by) => running(allocId, task).openSession(task, request, by),
     allocUsage: async (allocId) => (await allocs.get(allocId)?.usage()) ?? {},
+    usageHistory: (allocId) => deps.usage.history.of(allocId),
+    onUsage: (listener) => deps.usage.onRound(listener),
     hostUsage: () => deps.host.sample(),
     node: () => deps.node,
     doctor: (options) => deps.doctor.run(options),

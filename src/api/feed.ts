@@ -8,6 +8,8 @@ import { AgentError } from '../base/errors.js';
 import type { FeedRow, StateStore } from '../state/store.js';
 import type { FeedFilter, FeedRequest } from './feed-request.js';
 import { parseFeedRequest } from './feed-request.js';
+import { StatsMailbox } from './feed-stats.js';
+import type { AgentOperations } from './operations.js';
 import { RecentRows, encodeRow, type EncodedRow } from './feed-rows.js';
 import { withHeartbeat } from './heartbeat.js';
 import type { Query } from './query.js';
@@ -34,7 +36,16 @@ export interface FeedDeps {
   readonly store: StateStore;
   readonly clock: Clock;
   readonly view: View;
+  /** Rounds of samples, for the topic Stats; absent = there are none. */
+  readonly usage?: Pick<AgentOperations, 'onUsage' | 'node'>;
   readonly limits?: Partial<FeedLimits>;
+}
+
+/** How one reader is served. */
+interface Reading {
+  readonly after: number;
+  readonly signal: AbortSignal;
+  readonly mailbox: StatsMailbox | undefined;
 }
 
 /** What comes after a reader's place. */
@@ -50,6 +61,9 @@ export class Feed implements Disposable {
   readonly #limits: FeedLimits;
   readonly #recent: RecentRows;
   readonly #subscription: Disposable;
+  readonly #usage: FeedDeps['usage'];
+  readonly #usageSubscription: Disposable | undefined;
+  readonly #mailboxes = new Set<StatsMailbox>();
   /** Wakes the readers that have read everything. */
   readonly #idle = new Set<() => void>();
   #readers = 0;
@@ -63,6 +77,11 @@ export class Feed implements Disposable {
     this.#subscription = deps.store.onCommitted((rows) => {
       this.#keep(rows);
       for (const wake of [...this.#idle]) wake();
+    });
+    this.#usage = deps.usage;
+    this.#usageSubscription = deps.usage?.onUsage((round) => {
+      for (const mailbox of this.#mailboxes) mailbox.put(round);
+      if (this.#mailboxes.size > 0) for (const wake of [...this.#idle]) wake();
     });
   }
 
@@ -99,6 +118,7 @@ export class Feed implements Disposable {
 
   [Symbol.dispose](): void {
     this.#subscription[Symbol.dispose]();
+    this.#usageSubscription?.[Symbol.dispose]();
   }
 
   #keep(rows: readonly FeedRow[]): void {
@@ -108,6 +128,26 @@ export class Feed implements Disposable {
   }
 
   async *#read(request: FeedRequest, after: number, signal: AbortSignal): AsyncGenerator<string, void, void> {
+    const mailbox =
+      request.filter.wantsStats && this.#usage !== undefined
+        ? new StatsMailbox(request.filter, this.#usage.node())
+        : undefined;
+    if (mailbox === undefined) {
+      yield* this.#readEvents(request, { after, signal, mailbox });
+      return;
+    }
+    this.#mailboxes.add(mailbox);
+    try {
+      yield* this.#readEvents(request, { after, signal, mailbox });
+    } finally {
+      this.#mailboxes.delete(mailbox);
+    }
+  }
+
+  async *#readEvents(
+    request: FeedRequest,
+    { after, signal, mailbox }: Reading,
+  ): AsyncGenerator<string, void, void> {
     const { filter } = request;
     let at = after;
     if (request.snapshot) {
@@ -128,7 +168,8 @@ export class Feed implements Disposable {
       }
       if (next.rows.length === 0) {
         isUpToDate = true;
-        await this.#news(at, signal);
+        if (mailbox?.isEmpty === false) yield encode(mailbox.take(at));
+        else await this.#news(at, signal);
       }
       for (const row of next.rows) {
         if (isAborted(signal)) return;

@@ -91,7 +91,7 @@ export async function createApiServer(deps: ApiDeps, listen: ListenOptions): Pro
     const limits = deps.feedLimits;
     const feed = scope.own(
       'feed',
-      new Feed({ store, clock, view, ...(limits === undefined ? {} : { limits }) }),
+      new Feed({ store, clock, view, usage: deps.operations, ...(limits === undefined ? {} : { limits }) }),
     );
     const leaving = new AbortController();
     // One listener for each request in hand is no leak.

@@ -3,8 +3,9 @@ import type { FeedAllocation } from './alloc.js';
 import type { FeedJob } from './job.js';
 import type { Node } from './node.js';
 import type { TaskEventRow } from './run.js';
+import type { TaskResourceUsage } from './usage.js';
 
-export const FEED_TOPICS = ['Job', 'Allocation', 'TaskEvent', 'Evaluation', 'Node'] as const;
+export const FEED_TOPICS = ['Job', 'Allocation', 'TaskEvent', 'Evaluation', 'Node', 'Stats'] as const;
 export type FeedTopic = (typeof FEED_TOPICS)[number];
 
 interface FeedEventBase {
@@ -44,6 +45,11 @@ export type FeedEvent = FeedEventBase &
         readonly Topic: 'TaskEvent';
         readonly Type: 'TaskEvent';
         readonly Payload: { readonly TaskEvent: TaskEventRow };
+      }
+    | {
+        readonly Topic: 'Stats';
+        readonly Type: 'TaskUsage';
+        readonly Payload: { readonly Usage: TaskResourceUsage };
       }
   );
 
