@@ -56,7 +56,7 @@ static int join_groups(struct child *c, enum stage *ret_stage) {
  * The executor may be protected from the OOM killer; a workload that inherits that cannot be limited. Raising
  * the score is always allowed; being unable to lower it only leaves it easier to kill than asked for.
  */
-static int set_oom_score(int64_t wanted) {
+int set_oom_score(int64_t wanted) {
 	char buf[32];
 	long now = 0;
 	if (read_file_at(-1, "/proc/self/oom_score_adj", buf, sizeof buf) > 0)
@@ -106,7 +106,7 @@ static int set_stdio(struct child *c) {
 	return 0;
 }
 
-static void reset_signals(void) {
+void reset_signals(void) {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
 	for (int n = 1; n <= SIGRTMAX; n++)
 		(void) sigaction(n, &dfl, NULL);
@@ -174,7 +174,7 @@ static int check_groups(const struct identity *id) {
 }
 
 /* Becomes the user, with exactly the groups of the user database, and looks whether that is so. */
-static int become(const struct child *c, enum stage *ret_stage) {
+int become(const struct child *c, enum stage *ret_stage) {
 	const struct spec *spec = &c->x->spec;
 	struct identity id;
 	*ret_stage = STAGE_USER;

@@ -19,3 +19,8 @@ struct child {
 
 /* Becomes the task. Only ever called in the child. */
 _Noreturn void child_main(struct child *c);
+
+/* Parts of that which a session in a running workload needs as well; see enter.c. 0 or -errno. */
+int set_oom_score(int64_t wanted);
+int become(const struct child *c, enum stage *ret_stage);
+void reset_signals(void);

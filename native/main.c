@@ -7,7 +7,9 @@
  */
 #define _GNU_SOURCE
 #include "executor.h"
+#include "launch.h"
 #include "notify.h"
+#include "session.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -145,6 +147,24 @@ static int claim(struct executor *x, bool adopt) {
 	return fail("lock", -errno);
 }
 
+/* The arguments go elsewhere, since the title takes their place. */
+static int enter_command(int argc, char **argv, char **envp) {
+	char **own = calloc((size_t) argc + 1, sizeof *own);
+	for (int i = 0; own && i < argc; i++) {
+		own[i] = strdup(argv[i]);
+		if (!own[i])
+			return fail("enter", -ENOMEM);
+	}
+	if (!own)
+		return fail("enter", -ENOMEM);
+	int r = clean_descriptors();
+	if (r < 0)
+		return fail("/dev/null", r);
+	init(&executor);
+	set_title(argc, argv, envp, "session");
+	return enter(&executor, argc - 2, own + 2);
+}
+
 int main(int argc, char **argv, char **envp) {
 	if (argc == 2 && strcmp(argv[1], "version") == 0) {
 		(void) printf("holdfast-executor %s protocol %d\n", HOLDFAST_VERSION, PROTOCOL_VERSION);
@@ -152,9 +172,15 @@ int main(int argc, char **argv, char **envp) {
 	}
 	if (argc == 2 && strcmp(argv[1], "notify") == 0)
 		return notify(getenv("NOTIFY_SOCKET"));
+	if (argc == 3 && strcmp(argv[1], "launch") == 0)
+		return launch(argv[2]);
+	if (argc >= 2 && strcmp(argv[1], "enter") == 0)
+		return enter_command(argc, argv, envp);
 	bool adopt = argc == 3 && strcmp(argv[1], "adopt") == 0;
 	if (!adopt && (argc != 3 || strcmp(argv[1], "run") != 0)) {
-		(void) fprintf(stderr, "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | notify | version\n");
+		(void) fprintf(stderr,
+			       "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | launch PROGRAM | enter ... | notify | "
+			       "version\n");
 		return TOLD_NO_SETUP;
 	}
 	struct executor *x = &executor;

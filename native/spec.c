@@ -180,29 +180,20 @@ static int check_meaning(const struct spec *s, struct text *reterr_why) {
 	return 0;
 }
 
-int spec_load(int dir, struct spec *ret_spec, struct text *reterr_why) {
-	size_t len = 0, counts[TAG_COUNT] = { 0 }, total = 0;
-	int r = -EBADMSG;
-	uint8_t *bytes = read_whole(dir, &len, &r);
-	if (!bytes)
-		return refuse(reterr_why, r, "it cannot be read");
+int spec_parse(uint8_t *bytes, size_t len, struct spec *ret_spec, struct text *reterr_why) {
+	size_t counts[TAG_COUNT] = { 0 }, total = 0;
 	if (len < MAGIC_LEN || memcmp(bytes, SPEC_MAGIC, MAGIC_LEN) != 0)
-		(void) refuse(reterr_why, r, "wrong magic");
-	else
-		r = check_fields(bytes + MAGIC_LEN, bytes + len, counts, reterr_why);
-	char **pointers = NULL;
-	if (r == 0) {
-		for (size_t tag = 0; tag < TAG_COUNT; tag++)
-			total += kind_of((uint16_t) tag) == KIND_LIST ? counts[tag] + 1 : 0;
-		pointers = calloc(total, sizeof *pointers);
-		r = pointers ? 0 : -ENOMEM;
-	}
-	if (r < 0) {
-		free(bytes);
+		return refuse(reterr_why, -EBADMSG, "wrong magic");
+	int r = check_fields(bytes + MAGIC_LEN, bytes + len, counts, reterr_why);
+	if (r < 0)
 		return r;
-	}
+	for (size_t tag = 0; tag < TAG_COUNT; tag++)
+		total += kind_of((uint16_t) tag) == KIND_LIST ? counts[tag] + 1 : 0;
 	struct spec spec = { .log_max_files = DEFAULT_LOG_FILES, .log_max_bytes = DEFAULT_LOG_BYTES };
-	char **lists[TAG_COUNT] = { 0 }, **next = pointers;
+	char **lists[TAG_COUNT] = { 0 }, **next = calloc(total, sizeof *next);
+	if (!next)
+		return refuse(reterr_why, -ENOMEM, "no memory for its lists");
+	spec.pointers = next;
 	for (size_t tag = 0; tag < TAG_COUNT; tag++) {
 		if (kind_of((uint16_t) tag) != KIND_LIST)
 			continue;
@@ -216,11 +207,21 @@ int spec_load(int dir, struct spec *ret_spec, struct text *reterr_why) {
 	if (spec.log_max_bytes < 1)
 		spec.log_max_bytes = DEFAULT_LOG_BYTES;
 	r = check_meaning(&spec, reterr_why);
-	if (r < 0) {
-		free(pointers);
+	if (r < 0)
+		free(spec.pointers);
+	else
+		*ret_spec = spec;
+	return r;
+}
+
+int spec_load(int dir, struct spec *ret_spec, struct text *reterr_why) {
+	size_t len = 0;
+	int r = -EBADMSG;
+	uint8_t *bytes = read_whole(dir, &len, &r);
+	if (!bytes)
+		return refuse(reterr_why, r, "it cannot be read");
+	r = spec_parse(bytes, len, ret_spec, reterr_why);
+	if (r < 0)
 		free(bytes);
-		return r;
-	}
-	*ret_spec = spec;
-	return 0;
+	return r;
 }

@@ -1,7 +1,8 @@
-// Builds native/ into native/build/Release/holdfast-executor with node-gyp; with --sanitize instead a test build with
-// AddressSanitizer and UBSan into native/build/asan/. Does nothing when the binary is newer than its sources.
+// Builds native/ into native/build/Release/holdfast-executor: statically with musl where `musl-gcc` is found (a third of
+// the memory), else with node-gyp. With --sanitize instead a test build with AddressSanitizer and UBSan into
+// native/build/asan/. Does nothing when the binary is newer than its sources. HOLDFAST_LIBC=glibc never uses musl.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -56,7 +57,48 @@ function run(command, args) {
   return false;
 }
 
+/** @param {string} compiler @param {readonly string[]} flags */
+function compile(compiler, flags) {
+  mkdirSync(dirname(binary), { recursive: true });
+  const sources = readdirSync(native).filter((name) => name.endsWith('.c'));
+  const fresh = `${binary}.new`;
+  const built = run(compiler, [
+    '-std=gnu17',
+    ...flags,
+    `-DHOLDFAST_VERSION="${version}"`,
+    ...sources.map((name) => join(native, name)),
+    '-o',
+    fresh,
+  ]);
+  if (built) renameSync(fresh, binary);
+  else rmSync(fresh, { force: true });
+  return built;
+}
+
+const usesMusl = () =>
+  process.env.HOLDFAST_LIBC !== 'glibc' &&
+  spawnSync('musl-gcc', ['-dumpversion'], { stdio: 'ignore' }).status === 0;
+
+/** Small code over fast code: the executor waits, and every page it touches is paid for once per task. */
+function buildMusl() {
+  const triple = spawnSync('gcc', ['-print-multiarch'], { encoding: 'utf8' }).stdout.trim();
+  return compile('musl-gcc', [
+    ...'-Os -g0 -static -flto -Wall -Wextra -Werror -fno-common -fstack-protector-strong'.split(' '),
+    ...'-ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-unwind-tables'.split(' '),
+    ...'-Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack -s'.split(' '),
+    // musl-gcc leaves out the kernel's headers.
+    '-idirafter',
+    '/usr/include',
+    '-idirafter',
+    `/usr/include/${triple}`,
+  ]);
+}
+
 function buildRelease() {
+  if (usesMusl()) {
+    if (buildMusl()) return true;
+    console.error("holdfast: the static build failed, building with the system's libc instead");
+  }
   const gyp = createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');
   const dir = nodeDir();
   const where = dir === undefined ? [] : [`--nodedir=${dir}`];
@@ -65,20 +107,8 @@ function buildRelease() {
 }
 
 function buildSanitized() {
-  mkdirSync(dirname(binary), { recursive: true });
-  const sources = readdirSync(native).filter((name) => name.endsWith('.c'));
-  const flags =
-    '-std=gnu17 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer';
-  const fresh = `${binary}.new`;
-  const built = run(process.env.CC ?? 'gcc', [
-    ...flags.split(' '),
-    `-DHOLDFAST_VERSION="${version}"`,
-    ...sources.map((name) => join(native, name)),
-    '-o',
-    fresh,
-  ]);
-  if (built) renameSync(fresh, binary);
-  return built;
+  const flags = '-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer';
+  return compile(process.env.CC ?? 'gcc', flags.split(' '));
 }
 
 if (!isFresh()) {

@@ -35,8 +35,6 @@ export function jobToWire(job: Indexed<JobRecord>, allocs: readonly Indexed<Allo
     CreateIndex: job.createIndex,
     ParentID: '',
     Stable: false,
-    Periodic: null,
-    ParameterizedJob: null,
   };
 }
 

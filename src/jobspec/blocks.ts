@@ -32,7 +32,13 @@ export interface Many<T> extends KeyDoc {
   readonly read: (body: LabelledBody, session: Session) => T | null;
 }
 
-export type Keys = Readonly<Record<string, Key<unknown> | Many<unknown>>>;
+/** A block that has no label and may stand several times; a list of maps in JSON and, for more than one, in YAML. */
+export interface Repeated<T> extends KeyDoc {
+  readonly kind: 'repeated';
+  readonly read: (body: MapNode, spot: Spot, session: Session) => T | null;
+}
+
+export type Keys = Readonly<Record<string, Key<unknown> | Many<unknown> | Repeated<unknown>>>;
 
 /** A kind of block. */
 export interface BlockSpec<K extends Keys> {
@@ -65,7 +71,9 @@ export type Values<K extends Keys> = {
     ? Found<T> | undefined
     : K[P] extends Many<infer T>
       ? readonly T[]
-      : never;
+      : K[P] extends Repeated<infer T>
+        ? readonly T[]
+        : never;
 };
 
 /** A block with its label. */
@@ -90,7 +98,7 @@ export function readBlock<K extends Keys>(
   const notYet = new Set(isJson ? Object.values(spec.notYet) : Object.keys(spec.notYet));
   const found = new Map<string, unknown>();
   const firsts = new Map<string, Entry>();
-  for (const [name, key] of Object.entries(spec.keys)) if (key.kind === 'many') found.set(name, []);
+  for (const [name, key] of Object.entries(spec.keys)) if (key.kind !== 'one') found.set(name, []);
   for (const entry of body.entries) {
     if (entry.labels === undefined && isNull(entry.value)) continue;
     const name = byName.get(entry.key);
@@ -108,6 +116,10 @@ export function readBlock<K extends Keys>(
     if (key.kind === 'many') {
       const list = found.get(name) as unknown[];
       for (const one of labelled(entry, path, session)) list.push(key.read(one, session));
+    } else if (key.kind === 'repeated') {
+      const list = found.get(name) as unknown[];
+      for (const one of unlabelled(entry, spot, list.length, session))
+        list.push(key.read(one.body, one.spot, session));
     } else if (!isRepeated(entry, firsts, spot, session)) {
       const value = readOne(key, entry, spot, session);
       if (value !== null) found.set(name, { value, spot: { at: entry.value.at, path: spot.path } });
@@ -192,6 +204,40 @@ function unknownKey<K extends Keys>(
   const close = didYouMean(entry.key, known);
   if (close !== undefined) return [message, close];
   return [message, home === undefined ? undefined : `\`${entry.key}\` belongs in ${nounOf(home)}`];
+}
+
+/** The blocks without label that one entry stands for. @param before how many of them stood earlier */
+function unlabelled(
+  entry: Entry,
+  spot: Spot,
+  before: number,
+  session: Session,
+): { readonly body: MapNode; readonly spot: Spot }[] {
+  const { value, key, labels } = entry;
+  const [label] = labels ?? [];
+  if (label !== undefined) {
+    session.fault(
+      { ...spot, at: label.at },
+      `block \`${key}\` has no label`,
+      `remove ${JSON.stringify(label.text)}`,
+    );
+    return [];
+  }
+  if (session.dialect === 'hcl' && labels === undefined) {
+    session.fault(spot, `\`${key}\` is a block`, `write \`${key} { … }\``);
+    return [];
+  }
+  const items = value.kind === 'list' ? value.items : [value];
+  if (value.kind !== 'list' && session.dialect === 'json') {
+    session.wanted('a list of maps', value, { at: value.at, path: spot.path });
+    return [];
+  }
+  return items.flatMap((item, index) => {
+    const here = { at: item.at, path: `${spot.path}[${before + index}]` };
+    if (item.kind === 'map') return [{ body: item, spot: here }];
+    session.wanted('a map', item, here);
+    return [];
+  });
 }
 
 /** The labelled blocks that one entry stands for. */

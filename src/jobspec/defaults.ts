@@ -1,5 +1,5 @@
 /** Owns every default of a job file, each with its source. Defaults are Nomad's wherever Nomad has the key. */
-import type { JobType, RestartPolicy } from './types.js';
+import type { JobType, ReschedulePolicy, RestartPolicy, UpdateStrategy } from './types.js';
 
 /** A value and who says so. */
 export interface Default<T> {
@@ -61,11 +61,47 @@ export const RESTART_DEFAULTS: Readonly<Record<JobType, RestartPolicy>> = {
   sysbatch: RESTART_BATCH,
 };
 
+/** Nomad's update strategy, for services and system jobs that say nothing about it. */
+export const UPDATE_DEFAULTS: UpdateStrategy = {
+  maxParallel: 1,
+  healthCheck: 'checks',
+  minHealthyMs: 10_000,
+  healthyDeadlineMs: 5 * 60_000,
+  progressDeadlineMs: 10 * 60_000,
+  staggerMs: 30_000,
+  autoRevert: false,
+  autoPromote: false,
+  canary: 0,
+};
+
+/** Nomad: a service is tried for ever, after 30 s, 1 min, 2 min … 1 h; a batch job once a day, after 5 s. */
+export const RESCHEDULE_DEFAULTS: Readonly<Record<'service' | 'batch', ReschedulePolicy>> = {
+  service: {
+    attempts: 0,
+    intervalMs: 0,
+    delayMs: 30_000,
+    delayFunction: 'exponential',
+    maxDelayMs: 3_600_000,
+    unlimited: true,
+  },
+  batch: {
+    attempts: 1,
+    intervalMs: 24 * 3_600_000,
+    delayMs: 5_000,
+    delayFunction: 'constant',
+    maxDelayMs: 0,
+    unlimited: false,
+  },
+};
+
 /** Bounds of values, each with its source. */
 export const BOUNDS = {
   priority: { least: 1, most: 100, source: NOMAD },
   /** Every allocation has its own directory, records and runner: a slip of the keyboard must not make millions. */
   count: { least: 0, most: 10_000, source: OURS },
+  /** As many as there can be allocs. */
+  maxParallel: { least: 0, most: 10_000, source: OURS },
+  canary: { least: 0, most: 10_000, source: OURS },
   cpuMhz: { least: 1, most: 10_000_000, source: NOMAD },
   cpuPercent: { least: 1, most: 1_000_000, source: OURS },
   /** 10 MiB is the least that Nomad takes; the upper bound (1 PiB) keeps bytes exact in a double. */
@@ -74,6 +110,8 @@ export const BOUNDS = {
   attempts: { least: 0, most: 1_000_000, source: OURS },
   /** Nomad: a shorter interval forgets restarts before they can count. */
   intervalMs: { least: 5_000, source: NOMAD },
+  /** Nomad: 5 s. Shorter would make allocs, with their directories, faster than anybody can look at them. */
+  rescheduleDelayMs: { least: 1_000, source: OURS },
   factor: { least: 1, most: 100, source: OURS },
   jitter: { least: 0, most: 1, source: OURS },
   maxFiles: { least: 1, most: 10_000, source: NOMAD },

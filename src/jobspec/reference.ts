@@ -100,9 +100,7 @@ function renderBlock(spec: BlockSpec<Keys>): string {
 | key | in JSON | type | default | meaning |
 |---|---|---|---|---|
 ${rows.join('\n')}
-
-Of Nomad's, not supported yet: ${lacking}.
-`;
+${lacking === '' ? '' : `\nOf Nomad's, not supported yet: ${lacking}.\n`}`;
 }
 
 function renderKey(name: string, key: KeyDoc): string {

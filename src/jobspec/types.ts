@@ -17,6 +17,28 @@ export interface Job {
   readonly priority: number;
   readonly meta: Readonly<Record<string, string>>;
   readonly groups: readonly TaskGroup[];
+  /** Only of a job that is started by the clock: it runs nothing itself, each launch is a job of its own. */
+  readonly periodic?: PeriodicSpec;
+  /** Only of a job that is a pattern: each dispatch is a job of its own. */
+  readonly parameterized?: ParameterizedSpec;
+}
+
+/** When a periodic job is launched. */
+export interface PeriodicSpec {
+  /** Cron expressions; at least one. */
+  readonly crons: readonly string[];
+  readonly timeZone: string;
+  readonly prohibitOverlap: boolean;
+  readonly enabled: boolean;
+}
+
+export const PAYLOADS = ['optional', 'required', 'forbidden'] as const;
+
+/** What a dispatch must and may give. */
+export interface ParameterizedSpec {
+  readonly payload: (typeof PAYLOADS)[number];
+  readonly metaRequired: readonly string[];
+  readonly metaOptional: readonly string[];
 }
 
 /** Tasks that are placed together: one allocation each time. */
@@ -26,6 +48,23 @@ export interface TaskGroup {
   readonly count: number;
   readonly meta: Readonly<Record<string, string>>;
   readonly tasks: readonly Task[];
+  /** How a newer version takes over, as written; `updateOf` says what is in force when nothing was. */
+  readonly update?: UpdateStrategy;
+  /** What follows when an alloc has failed; undefined = it stays failed. */
+  readonly reschedule?: ReschedulePolicy;
+}
+
+export const DELAY_FUNCTIONS = ['constant', 'exponential', 'fibonacci'] as const;
+
+export interface ReschedulePolicy {
+  /** New allocs within `intervalMs`; without a meaning when `unlimited`. */
+  readonly attempts: number;
+  readonly intervalMs: number;
+  readonly delayMs: number;
+  readonly delayFunction: (typeof DELAY_FUNCTIONS)[number];
+  /** Upper bound of a delay that grows; without a meaning when it is constant. */
+  readonly maxDelayMs: number;
+  readonly unlimited: boolean;
 }
 
 /** One workload of a group, after defaults: nothing optional is left to be decided at run time. */
@@ -93,6 +132,23 @@ export interface RestartPolicy {
   readonly jitter: number;
   /** A run that lasted this long clears the count of restarts; undefined = only the interval does. */
   readonly resetAfterMs: number | undefined;
+}
+
+export const HEALTH_CHECKS = ['checks', 'task_states', 'manual'] as const;
+
+/** How allocs of a newer version take the place of older ones, and when one of them is healthy. */
+export interface UpdateStrategy {
+  /** Allocs replaced at a time; 0 = all at once. */
+  readonly maxParallel: number;
+  readonly healthCheck: (typeof HEALTH_CHECKS)[number];
+  readonly minHealthyMs: number;
+  readonly healthyDeadlineMs: number;
+  /** 0 = the first unhealthy alloc fails the update. */
+  readonly progressDeadlineMs: number;
+  readonly staggerMs: number;
+  readonly autoRevert: boolean;
+  readonly autoPromote: boolean;
+  readonly canary: number;
 }
 
 export interface LogConfig {

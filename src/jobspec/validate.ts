@@ -6,6 +6,8 @@ import { readBlock, type BlockRead, type Found, type LabelledBody } from './bloc
 import { DEFAULTS, USUAL_MOST_KILL_TIMEOUT_MS } from './defaults.js';
 import { checkConfig, checkDriver } from './driver-rules.js';
 import { checkName } from './names.js';
+import { readLaunching } from './launch-rules.js';
+import { resolveReschedule } from './reschedule-rules.js';
 import { resolveRestart } from './restart-rules.js';
 import { BESIDE_JOB, FILE } from './schema/file.js';
 import type { GROUP } from './schema/group.js';
@@ -17,6 +19,7 @@ import { describeTree, down, nameOf, type Session, type Spot } from './session.j
 import { toPlain, type MapNode } from './tree.js';
 import { formatDuration } from './units.js';
 import { quote } from './words.js';
+import { resolveUpdate } from './update-rules.js';
 import type { Job, JobType, Resources, Task, TaskGroup, TaskLifecycle } from './types.js';
 
 type JobRead = Labelled<typeof JOB.keys>;
@@ -83,17 +86,23 @@ function buildJob(job: JobRead, session: Session): Job {
     type,
     priority: valueOf(keys.priority) ?? DEFAULTS.priority.value,
     meta: valueOf(keys.meta) ?? {},
-    groups: groups.map((group) => buildGroup(group, type, session)),
+    groups: groups.map((group) => buildGroup(group, { type, job }, session)),
+    ...readLaunching(type, keys, session),
   };
 }
 
 /** A task right under the job is a group of its own name. */
 function groupOfTask(task: TaskRead): GroupRead {
-  const keys = { count: undefined, meta: undefined, restart: undefined, task: [task] };
+  const none = { count: undefined, meta: undefined, restart: undefined };
+  const keys = { ...none, reschedule: undefined, update: undefined, task: [task] };
   return { ...task, read: { keys, clean: true, path: task.path } };
 }
 
-function buildGroup(group: GroupRead, type: JobType, session: Session): TaskGroup {
+function buildGroup(
+  group: GroupRead,
+  { type, job }: { readonly type: JobType; readonly job: JobRead },
+  session: Session,
+): TaskGroup {
   const { keys } = group.read;
   checkName('group', group, session);
   if (keys.task.length === 0) tellNone('task', group, session);
@@ -102,11 +111,15 @@ function buildGroup(group: GroupRead, type: JobType, session: Session): TaskGrou
   if (type === 'system' && keys.count !== undefined && keys.count.value > 1) {
     session.fault(keys.count.spot, 'a `system` job runs once on this host: `count` can be 0 or 1');
   }
+  const ofJob = job.read.keys;
+  const strategy = resolveUpdate({ type, job: ofJob.update, group: keys.update }, session);
   return {
     name: group.label,
     count: valueOf(keys.count) ?? DEFAULTS.count.value,
     meta: valueOf(keys.meta) ?? {},
     tasks: keys.task.map((task) => buildTask(task, { type, group: keys.restart }, session)),
+    ...(strategy === undefined ? {} : { update: strategy }),
+    ...resolveReschedule({ type, job: ofJob.reschedule, group: keys.reschedule }, session),
   };
 }
 

@@ -152,6 +152,10 @@ export const texts: Reader<readonly string[]> = (node, spot, session) => {
   return list.every((item) => item !== null) ? list : null;
 };
 
+/** A list of strings; may be empty. */
+export const listOfTexts: Reader<readonly string[]> = (node, spot, session) =>
+  node.kind === 'list' && node.items.length === 0 ? [] : texts(node, spot, session);
+
 /** A map of strings whose keys pass `checkKey` (which gives the reason when one does not). */
 export function textMap(
   checkKey: (key: string) => string | undefined,

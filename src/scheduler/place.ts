@@ -84,7 +84,16 @@ function whatRuns(job: Job, groupName: string): unknown {
   return {
     ...job,
     priority: undefined,
-    groups: group && { ...group, count: undefined, tasks: group.tasks.map(whatTaskRuns) },
+    // Deployments and new allocs follow the newest version; what runs does not see these.
+    periodic: undefined,
+    parameterized: undefined,
+    groups: group && {
+      ...group,
+      count: undefined,
+      update: undefined,
+      reschedule: undefined,
+      tasks: group.tasks.map(whatTaskRuns),
+    },
   };
 }
 

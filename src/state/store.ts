@@ -39,6 +39,27 @@ export interface AllocRecord {
   readonly clientDescription: string;
   readonly createdAtMs: number;
   readonly modifiedAtMs: number;
+  /** The verdict; there is none yet, or never one, while it is undefined. */
+  readonly health?: AllocHealth | undefined;
+  /** What the verdict is reached by. */
+  readonly healthWatch?: HealthWatch | undefined;
+}
+
+/** Whether a placement of a job version works. */
+export interface AllocHealth {
+  readonly healthy: boolean;
+  readonly atMs: number;
+  /** Why, in words: `after 10s`, `task "web" failed`. */
+  readonly detail: string;
+}
+
+/** How far an alloc has come on its way to being healthy. */
+export interface HealthWatch {
+  /** The version that is judged. */
+  readonly jobVersion: number;
+  readonly opened: Moment;
+  /** Since when all is well, with the runs of which that is said; undefined while it is not. */
+  readonly steady: { readonly since: Moment; readonly runs: string } | undefined;
 }
 
 export type TaskStateName = 'pending' | 'running' | 'dead';
@@ -80,6 +101,8 @@ export interface TaskRecord {
   readonly phase: TaskPhase;
   /** What the phase waits for, in words ("retry in 12s …" is derived by the reader from `nextStart`). */
   readonly phaseDetail: string;
+  /** Since when `phaseDetail` says that a hook is waited for; absent = it does not. */
+  readonly waitingSinceMs?: number | undefined;
   /** Sticky until an alloc restart. */
   readonly failed: boolean;
   readonly restarts: number;
@@ -145,6 +168,12 @@ export interface HookRecord {
   readonly bootId: string | undefined;
   readonly env: Readonly<Record<string, string>>;
   readonly data: Readonly<Record<string, string>>;
+  /** As `TaskMount`; absent = none. */
+  readonly mounts?: readonly {
+    readonly source: string;
+    readonly target: string;
+    readonly readOnly: boolean;
+  }[];
 }
 
 /**

@@ -10,9 +10,13 @@ import { JOB } from './job.js';
 import { many } from './key.js';
 import { LIFECYCLE } from './lifecycle.js';
 import { LOGS } from './logs.js';
+import { PARAMETERIZED } from './parameterized.js';
+import { PERIODIC } from './periodic.js';
+import { RESCHEDULE } from './reschedule.js';
 import { RESOURCES } from './resources.js';
 import { RESTART } from './restart.js';
 import { TASK } from './task.js';
+import { UPDATE } from './update.js';
 
 export const FILE = {
   name: 'file',
@@ -35,7 +39,19 @@ export const BESIDE_JOB = [
 ] as const;
 
 /** All blocks, in the order in which they nest. */
-export const BLOCKS: readonly BlockSpec<Keys>[] = [JOB, GROUP, TASK, RESOURCES, RESTART, LOGS, LIFECYCLE];
+export const BLOCKS: readonly BlockSpec<Keys>[] = [
+  JOB,
+  GROUP,
+  UPDATE,
+  TASK,
+  RESOURCES,
+  RESTART,
+  LOGS,
+  LIFECYCLE,
+  RESCHEDULE,
+  PERIODIC,
+  PARAMETERIZED,
+];
 
 /** Keys of every driver's config that people put beside `driver` by mistake. */
 const CONFIG_KEYS = ['command', 'args'] as const;

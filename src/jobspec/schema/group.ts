@@ -3,8 +3,10 @@ import type { BlockSpec, Keys } from '../blocks.js';
 import { BOUNDS, DEFAULTS } from '../defaults.js';
 import { whole } from '../values.js';
 import { block, bounds, many, meta, one } from './key.js';
+import { RESCHEDULE } from './reschedule.js';
 import { RESTART } from './restart.js';
 import { TASK } from './task.js';
+import { UPDATE } from './update.js';
 
 const restartOfGroup = block(RESTART, {
   json: 'RestartPolicy',
@@ -22,6 +24,14 @@ export const GROUP = {
     }),
     meta,
     restart: restartOfGroup,
+    reschedule: block(RESCHEDULE, {
+      json: 'ReschedulePolicy',
+      doc: 'What follows when an alloc has failed: a new one in its place. Keys that are not set come from the block of the job, then the defaults.',
+    }),
+    update: block(UPDATE, {
+      json: 'Update',
+      doc: 'How a newer version takes over. Keys that are not set come from the block of the job.',
+    }),
     task: many(TASK, { json: 'Tasks', doc: 'A workload; the tasks of a group run together.' }),
   },
   notYet: {
@@ -34,13 +44,11 @@ export const GROUP = {
     migrate: 'Migrate',
     network: 'Networks',
     prevent_reschedule_on_lost: 'PreventRescheduleOnLost',
-    reschedule: 'ReschedulePolicy',
     scaling: 'Scaling',
     service: 'Services',
     shutdown_delay: 'ShutdownDelay',
     spread: 'Spreads',
     stop_after_client_disconnect: 'StopAfterClientDisconnect',
-    update: 'Update',
     vault: 'Vault',
     volume: 'Volumes',
   },

@@ -4,8 +4,12 @@ import { BOUNDS, DEFAULTS } from '../defaults.js';
 import { JOB_TYPES } from '../types.js';
 import { filledText, oneOf, texts, whole } from '../values.js';
 import { GROUP } from './group.js';
-import { bounds, many, meta, one } from './key.js';
+import { block, bounds, many, meta, one } from './key.js';
+import { PARAMETERIZED } from './parameterized.js';
+import { PERIODIC } from './periodic.js';
+import { RESCHEDULE } from './reschedule.js';
 import { TASK } from './task.js';
+import { UPDATE } from './update.js';
 
 export const JOB = {
   name: 'job',
@@ -47,6 +51,22 @@ export const JOB = {
       doc: 'Kept; nothing competes on one host yet.',
     }),
     meta,
+    update: block(UPDATE, {
+      json: 'Update',
+      doc: 'How a newer version takes over, for all groups; without the block, all places at once. A group may set single keys otherwise.',
+    }),
+    reschedule: block(RESCHEDULE, {
+      json: 'Reschedule',
+      doc: 'What follows when an alloc has failed, for all groups. Only `service` and `batch`.',
+    }),
+    periodic: block(PERIODIC, {
+      json: 'Periodic',
+      doc: 'The job is launched by the clock. Only `batch` and `sysbatch`.',
+    }),
+    parameterized: block(PARAMETERIZED, {
+      json: 'ParameterizedJob',
+      doc: 'The job is a pattern that is run by `holdfast dispatch`. Only `batch` and `sysbatch`.',
+    }),
     group: many(GROUP, { json: 'TaskGroups', doc: 'Tasks that are placed together.' }),
     task: many(TASK, { json: '', doc: 'Short for a group of the same name with this one task.' }),
   },
@@ -58,12 +78,8 @@ export const JOB = {
     migrate: 'Migrate',
     multiregion: 'Multiregion',
     node_pool: 'NodePool',
-    parameterized: 'ParameterizedJob',
-    periodic: 'Periodic',
-    reschedule: 'Reschedule',
     spread: 'Spreads',
     ui: 'UI',
-    update: 'Update',
     vault_token: 'VaultToken',
     version_tag: 'VersionTag',
   },

@@ -8,6 +8,7 @@ import {
   type Keys,
   type LabelledBody,
   type Many,
+  type Repeated,
 } from '../blocks.js';
 import type { MapNode } from '../tree.js';
 import { checkMetaKey, textMap, type Reader } from '../values.js';
@@ -32,6 +33,19 @@ export function many<K extends Keys>(spec: BlockSpec<K>, doc: Omit<KeyDoc, 'type
     kind: 'many',
     type: 'labelled block',
     read: (one, session) => ({ ...one, read: readBlock(spec, one.body, one.path, session) }),
+    ...doc,
+  };
+}
+
+/** Blocks without label, any number of them. */
+export function repeated<K extends Keys>(
+  spec: BlockSpec<K>,
+  doc: Omit<KeyDoc, 'type'>,
+): Repeated<BlockRead<K>> {
+  return {
+    kind: 'repeated',
+    type: 'block, repeated',
+    read: (body, { path }, session) => readBlock(spec, body, path, session),
     ...doc,
   };
 }

@@ -216,7 +216,46 @@ const task: fc.Arbitrary<Task> = fc.record({
     ),
   ),
 });
-const job: fc.Arbitrary<Job> = fc.record({
+const update = fc.record({
+  maxParallel: fc.integer({ min: 1, max: 100 }),
+  healthCheck: fc.constantFrom('checks' as const, 'task_states' as const, 'manual' as const),
+  minHealthyMs: ms(59_999),
+  healthyDeadlineMs: fc.integer({ min: 60_000, max: 120_000 }),
+  progressDeadlineMs: fc.constantFrom(0, 120_001, 1e9),
+  autoRevert: fc.boolean(),
+  autoPromote: fc.constant(false),
+  canary: fc.constant(0),
+  staggerMs: fc.integer({ min: 1, max: 1e6 }),
+});
+const reschedule = fc
+  .record({
+    attempts: fc.nat({ max: 5 }),
+    intervalMs: fc.integer({ min: 1, max: 1e9 }),
+    delayMs: fc.integer({ min: 1_000, max: 60_000 }),
+    delayFunction: fc.constantFrom('constant' as const, 'exponential' as const, 'fibonacci' as const),
+    maxDelayMs: fc.integer({ min: 60_000, max: 1e9 }),
+    unlimited: fc.boolean(),
+  })
+  .map((policy) => ({ ...policy, unlimited: policy.unlimited && policy.attempts === 0 }));
+const launching = fc.oneof(
+  fc.constant({}),
+  fc.record({
+    periodic: fc.record({
+      crons: fc.uniqueArray(fc.constantFrom('* * * * *', '@daily', '30 0 3 * * 1'), { minLength: 1 }),
+      timeZone: fc.constantFrom('UTC', 'Asia/Tokyo'),
+      prohibitOverlap: fc.boolean(),
+      enabled: fc.boolean(),
+    }),
+  }),
+  fc.record({
+    parameterized: fc.record({
+      payload: fc.constantFrom('optional' as const, 'required' as const, 'forbidden' as const),
+      metaRequired: fc.uniqueArray(fc.constantFrom('a', 'b')),
+      metaOptional: fc.uniqueArray(fc.constantFrom('c', 'd')),
+    }),
+  }),
+);
+const plainJob: fc.Arbitrary<Job> = fc.record({
   id: name,
   name: fc.stringMatching(/^[a-z ]*[a-z]$/),
   namespace: name,
@@ -235,6 +274,18 @@ const job: fc.Arbitrary<Job> = fc.record({
     { minLength: 1, maxLength: 3, selector: (one) => one.name },
   ),
 });
+/** What a job of each type may have beside its tasks. */
+const job: fc.Arbitrary<Job> = fc
+  .tuple(plainJob, maybe(update), reschedule, launching)
+  .map(([one, ofUpdate, ofReschedule, ofLaunching]) => ({
+    ...one,
+    groups: one.groups.map((group) => ({
+      ...group,
+      ...(one.type === 'service' && ofUpdate !== undefined ? { update: ofUpdate } : {}),
+      ...(one.type === 'sysbatch' ? {} : { reschedule: ofReschedule }),
+    })),
+    ...(one.type === 'service' ? {} : ofLaunching),
+  }));
 
 describe('jobSpecToWire', () => {
   it('is read back to the same job, also after a journey as text', () => {

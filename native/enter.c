@@ -1,0 +1,415 @@
+/*
+ * enter.c - a command in a running workload: finds the workload by (boot, pid, start time), makes a process for the
+ * command that has joined its cgroup, namespaces, root, user, limits and environment, and hands over to session.c.
+ *
+ *   enter, child of the agent     stays outside, sees the end, kills what is left of the session
+ *     the command                 a session of its own (and a terminal, with `tty`), in the workload's world
+ *
+ * The run directory is the working directory: a run id among the arguments would make this look like an executor.
+ */
+#define _GNU_SOURCE
+#include "session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define DEFAULT_TERM "TERM=xterm"
+
+/* The pid namespace first: it holds for children only, so that the one outside joins it. */
+static const struct {
+	const char *name;
+	int flag;
+} spaces[] = {
+	{ "pid", CLONE_NEWPID }, { "user", CLONE_NEWUSER }, { "mnt", CLONE_NEWNS },       { "uts", CLONE_NEWUTS },
+	{ "ipc", CLONE_NEWIPC }, { "net", CLONE_NEWNET },   { "cgroup", CLONE_NEWCGROUP },
+};
+
+static bool is_word(const char *text) {
+	size_t len = strlen(text);
+	return len > 0 && len <= 64 && strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz-") == len;
+}
+
+/* The workload that the run has on record, if that is what is there now. */
+static int find_leader(struct session *s) {
+	char status[STATUS_CAP];
+	struct leader *l = &s->leader;
+	struct proc_stat stat;
+	uint64_t pid = 0;
+	if (read_file_at(s->x->dir, "status", status, sizeof status) < 0)
+		return -ESRCH;
+	if (find_number(status, "pid", '=', &pid) < 0 || pid < 2 || pid > INT32_MAX ||
+	    find_number(status, "pid_start", '=', &l->start_ticks) < 0)
+		return -ESRCH;
+	l->pid = (pid_t) pid;
+	l->pidfd = pidfd_of(l->pid);
+	if (l->pidfd < 0)
+		return -ESRCH;
+	/* Looked at after the pidfd was opened: from here on the pidfd is the workload or nobody. */
+	if (proc_stat_read(s->x->proc, l->pid, &stat) < 0 || stat.start_ticks != l->start_ticks ||
+	    stat.state == 'Z' || stat.state == 'X' || strcmp(stat.comm, EXECUTOR_COMM) == 0)
+		return -ESRCH;
+	return 0;
+}
+
+/* Which namespaces, and which root, are not ours. Only root can join any. */
+static int find_world(struct session *s) {
+	char theirs[64], ours[32];
+	struct stat a, b;
+	if (geteuid() != 0)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
+		(void) snprintf(theirs, sizeof theirs, "%d/ns/%s", s->leader.pid, spaces[i].name);
+		(void) snprintf(ours, sizeof ours, "self/ns/%s", spaces[i].name);
+		if (fstatat(s->x->proc, ours, &a, 0) < 0)
+			continue; /* This kernel does not have it. */
+		if (fstatat(s->x->proc, theirs, &b, 0) < 0)
+			return -errno;
+		if (a.st_ino != b.st_ino || a.st_dev != b.st_dev)
+			s->spaces |= spaces[i].flag;
+	}
+	(void) snprintf(theirs, sizeof theirs, "%d/root", s->leader.pid);
+	int root = openat(s->x->proc, theirs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0 || fstat(root, &b) < 0 || stat("/", &a) < 0)
+		return -errno;
+	if (a.st_ino != b.st_ino || a.st_dev != b.st_dev || s->spaces & CLONE_NEWNS)
+		s->root = root;
+	else
+		(void) close(root);
+	return 0;
+}
+
+/*
+ * A group of its own below the workload's leaf: counted and limited with the workload, ended with it, and still to be
+ * ended alone. Without one the session is in the leaf itself.
+ */
+static void make_cgroup(struct session *s) {
+	const char *leaf = s->x->spec.cgroup;
+	int n = leaf ? snprintf(s->cgroup, sizeof s->cgroup, "%s/session-%s", leaf, s->id) : -1;
+	if (n <= 0 || (size_t) n >= sizeof s->cgroup || mkdir(s->cgroup, 0755) < 0)
+		s->cgroup[0] = '\0';
+}
+
+static int join_cgroups(const struct session *s) {
+	char path[4096 + 32];
+	const char *group = *s->cgroup ? s->cgroup : s->x->spec.cgroup;
+	if (group) {
+		(void) snprintf(path, sizeof path, "%s/cgroup.procs", group);
+		int r = write_file(path, "0");
+		if (r < 0)
+			return r;
+	}
+	for (char **procs = s->x->spec.join_procs; *procs; procs++) {
+		int r = write_file(*procs, "0");
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* In the order of /proc/<pid>/limits. prlimit() would want CAP_SYS_RESOURCE to read those of another user. */
+static const struct {
+	const char *name;
+	int which;
+} limits[] = {
+	{ "Max cpu time", RLIMIT_CPU },
+	{ "Max file size", RLIMIT_FSIZE },
+	{ "Max data size", RLIMIT_DATA },
+	{ "Max stack size", RLIMIT_STACK },
+	{ "Max core file size", RLIMIT_CORE },
+	{ "Max resident set", RLIMIT_RSS },
+	{ "Max processes", RLIMIT_NPROC },
+	{ "Max open files", RLIMIT_NOFILE },
+	{ "Max locked memory", RLIMIT_MEMLOCK },
+	{ "Max address space", RLIMIT_AS },
+	{ "Max file locks", RLIMIT_LOCKS },
+	{ "Max pending signals", RLIMIT_SIGPENDING },
+	{ "Max msgqueue size", RLIMIT_MSGQUEUE },
+	{ "Max nice priority", RLIMIT_NICE },
+	{ "Max realtime priority", RLIMIT_RTPRIO },
+	{ "Max realtime timeout", RLIMIT_RTTIME },
+};
+
+static rlim_t limit_of(const char *text) {
+	return strcmp(text, "unlimited") == 0 ? RLIM_INFINITY : (rlim_t) strtoull(text, NULL, 10);
+}
+
+/* A limit that we may not raise that far is left as high as it can be. */
+static int take_limits(const struct session *s) {
+	char path[32], text[4096], soft[24], hard[24];
+	(void) snprintf(path, sizeof path, "%d/limits", s->leader.pid);
+	ssize_t n = read_file_at(s->x->proc, path, text, sizeof text);
+	if (n < 0)
+		return n == -EACCES ? 0 : (int) n;
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+		const char *line = strstr(text, limits[i].name);
+		struct rlimit ours;
+		if (!line || sscanf(line + strlen(limits[i].name), " %23s %23s", soft, hard) != 2)
+			continue;
+		struct rlimit theirs = { .rlim_cur = limit_of(soft), .rlim_max = limit_of(hard) };
+		if (setrlimit(limits[i].which, &theirs) == 0)
+			continue;
+		if (getrlimit(limits[i].which, &ours) < 0)
+			return -errno;
+		ours.rlim_cur = theirs.rlim_cur < ours.rlim_max ? theirs.rlim_cur : ours.rlim_max;
+		if (setrlimit(limits[i].which, &ours) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* The ends of the pipes that the command gets as 0, 1, 2; or the terminal that is there already. */
+static int take_stdio(const struct session *s, const int ends[RELAYS], int report) {
+	for (int fd = 0; fd < RELAYS && !s->tty; fd++) {
+		if (dup2(ends[fd], fd) < 0)
+			return -errno;
+	}
+	for (int fd = 0; fd < RELAYS; fd++) {
+		int flags = fcntl(fd, F_GETFL);
+		if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0)
+			return -errno;
+	}
+	/* What is still needed stays open until exec. */
+	int keep[] = { report, s->leader.pidfd, s->root };
+	for (size_t i = 0; i < ARRAY_LEN(keep); i++) {
+		if (keep[i] >= 0 && fcntl(keep[i], F_SETFD, FD_CLOEXEC) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static int join_world(const struct session *s, enum enter_stage *ret_stage) {
+	*ret_stage = ENTER_NAMESPACES;
+	int flags = s->spaces & ~CLONE_NEWPID;
+	if (flags != 0 && syscall(SYS_setns, s->leader.pidfd, flags) < 0)
+		return -errno;
+	*ret_stage = ENTER_ROOT;
+	if (s->root >= 0 && (fchdir(s->root) < 0 || chroot(".") < 0))
+		return -errno;
+	return 0;
+}
+
+static const char *variable(char **envp, const char *name) {
+	size_t len = strlen(name);
+	for (; *envp; envp++) {
+		if (strncmp(*envp, name, len) == 0 && (*envp)[len] == '=')
+			return *envp + len + 1;
+	}
+	return NULL;
+}
+
+/* As a shell finds it, by the task's PATH. Only comes back when it cannot be run. */
+static int run_command(char **argv, char **envp) {
+	char path[4096];
+	if (strchr(argv[0], '/')) {
+		(void) execve(argv[0], argv, envp);
+		return -errno;
+	}
+	const char *dirs = variable(envp, "PATH");
+	int error = -ENOENT;
+	for (const char *at = dirs && *dirs ? dirs : DEFAULT_PATH; *at; at += *at == ':') {
+		size_t len = strcspn(at, ":");
+		int n = snprintf(path, sizeof path, "%.*s/%s", (int) len, len > 0 ? at : ".", argv[0]);
+		at += len;
+		if (n <= 0 || (size_t) n >= sizeof path)
+			continue;
+		(void) execve(path, argv, envp);
+		if (errno != ENOENT && errno != ENOTDIR)
+			error = -errno;
+	}
+	return error;
+}
+
+static int become_command(struct session *s, const int ends[RELAYS], int report, enum enter_stage *ret_stage) {
+	struct child child = { .x = s->x, .gate = -1, .report = report };
+	enum stage stage = STAGE_NONE;
+	int r;
+	*ret_stage = ENTER_CGROUP;
+	if ((r = join_cgroups(s)) < 0)
+		return r;
+	if (geteuid() != 0)
+		(void) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	*ret_stage = ENTER_OOM_SCORE_ADJ;
+	if ((r = set_oom_score(s->x->spec.oom_score_adj)) < 0)
+		return r;
+	*ret_stage = ENTER_SESSION;
+	if (setsid() < 0)
+		return -errno;
+	*ret_stage = ENTER_TTY;
+	if (s->tty && ioctl(0, TIOCSCTTY, 0) < 0)
+		return -errno;
+	*ret_stage = ENTER_STDIO;
+	if ((r = take_stdio(s, ends, report)) < 0)
+		return r;
+	*ret_stage = ENTER_LIMITS;
+	if ((r = take_limits(s)) < 0)
+		return r;
+	if ((r = join_world(s, ret_stage)) < 0)
+		return r;
+	(void) umask(022);
+	*ret_stage = ENTER_USER;
+	if ((r = become(&child, &stage)) < 0)
+		return r;
+	*ret_stage = ENTER_CHDIR;
+	if (chdir(s->x->spec.cwd) < 0)
+		return -errno;
+	/* After the last change of who we are, which would undo it. */
+	(void) prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	*ret_stage = ENTER_EXEC;
+	reset_signals();
+	return run_command(s->argv, s->x->spec.envp);
+}
+
+_Noreturn static void command_main(struct session *s, const int ends[RELAYS], int report) {
+	enum enter_stage stage = ENTER_NONE;
+	int r = become_command(s, ends, report, &stage);
+	struct enter_report rep = { .stage = (int32_t) stage, .errnum = -r };
+	ssize_t n = write(report, &rep, sizeof rep);
+	_exit(n == (ssize_t) sizeof rep ? 127 : 126);
+}
+
+/* A pipe between us and the command; both may open it anew by /dev/stdin and the like. */
+static int make_relay(struct session *s, int fd, int *ret_end) {
+	int pipes[2];
+	if (pipe2(pipes, O_CLOEXEC) < 0)
+		return -errno;
+	int own = fd == 0 ? pipes[1] : pipes[0];
+	*ret_end = fd == 0 ? pipes[0] : pipes[1];
+	s->relays[fd].from = fd == 0 ? fd : own;
+	s->relays[fd].to = fd == 0 ? own : fd;
+	(void) fchmod(own, 0666);
+	for (int i = 0; i < 2; i++) {
+		int at = i == 0 ? fd : own, flags = fcntl(at, F_GETFL);
+		if (flags < 0 || fcntl(at, F_SETFL, flags | O_NONBLOCK) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static int start_command(struct session *s) {
+	int ends[RELAYS] = { -1, -1, -1 }, report[2], r;
+	for (int fd = 0; fd < RELAYS && !s->tty; fd++) {
+		if ((r = make_relay(s, fd, &ends[fd])) < 0)
+			return r;
+	}
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return -errno;
+	if (s->spaces & CLONE_NEWPID && syscall(SYS_setns, s->leader.pidfd, CLONE_NEWPID) < 0) {
+		session_tell(s, ENTER_NAMESPACES, errno);
+		_exit(126);
+	}
+	s->child = fork();
+	if (s->child < 0)
+		return -errno;
+	if (s->child == 0)
+		command_main(s, ends, report[1]);
+	(void) close(report[1]);
+	for (int fd = 0; fd < RELAYS; fd++)
+		close_fd(&ends[fd]);
+	s->report = report[0];
+	(void) fcntl(s->report, F_SETFL, O_NONBLOCK);
+	return 0;
+}
+
+/*
+ * Nothing may stop this one but its agent, whose end ends it. The terminal becomes the command's: giving it up sends a
+ * hangup to whoever is in its foreground, which is us.
+ */
+static int become_session(struct session *s, pid_t parent) {
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0)
+		return -errno;
+	if (getppid() != parent)
+		return -ECHILD;
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	static const int ignored[] = { SIGHUP, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU, SIGQUIT, SIGINT };
+	for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
+		(void) sigaction(ignored[i], &ignore, NULL);
+	if (s->tty)
+		(void) ioctl(0, TIOCNOTTY);
+	sigset_t told;
+	(void) sigemptyset(&told);
+	(void) sigaddset(&told, SIGCHLD);
+	(void) sigaddset(&told, SIGTERM);
+	if (sigprocmask(SIG_BLOCK, &told, NULL) < 0)
+		return -errno;
+	s->signals = signalfd(-1, &told, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s->signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+/* A program on a terminal needs to know what kind it is. */
+static int add_term(struct spec *spec) {
+	size_t count = 0;
+	if (variable(spec->envp, "TERM"))
+		return 0;
+	while (spec->envp[count])
+		count++;
+	char **envp = calloc(count + 2, sizeof *envp);
+	if (!envp)
+		return -ENOMEM;
+	memcpy(envp, spec->envp, count * sizeof *envp);
+	envp[count] = (char *) (uintptr_t) DEFAULT_TERM;
+	spec->envp = envp;
+	return 0;
+}
+
+int enter(struct executor *x, int argc, char **argv) {
+	static struct session s = { .root = -1, .report = -1, .signals = -1, .result = -1 };
+	if (argc < 4 || !is_word(argv[0])) {
+		(void) fprintf(stderr, "usage, in the run directory: holdfast-executor enter SESSION tty|pipes "
+				       "PARENT_PID COMMAND [ARG...]\n");
+		return TOLD_NO_SETUP;
+	}
+	s.x = x;
+	s.id = argv[0];
+	s.tty = strcmp(argv[1], "tty") == 0;
+	s.argv = argv + 3;
+	for (size_t i = 0; i < RELAYS; i++)
+		s.relays[i].from = s.relays[i].to = -1;
+	x->pid = getpid();
+	x->dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	x->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char name[80], buf[256];
+	struct text why = { .at = buf, .cap = sizeof buf };
+	(void) snprintf(name, sizeof name, "session-%s", s.id);
+	s.result = openat(x->dir, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	int r = x->dir < 0 || x->proc < 0 ? -errno : spec_load(x->dir, &x->spec, &why);
+	if (r == 0)
+		r = become_session(&s, (pid_t) strtol(argv[2], NULL, 10));
+	if (r == 0 && s.tty)
+		r = add_term(&x->spec);
+	enum enter_stage stage = ENTER_SETUP;
+	/* So that the command can open its output anew, also where the task's own output goes nowhere. */
+	if (!x->spec.log_dir)
+		x->spec.log_dir = "/";
+	if (r == 0) {
+		stage = ENTER_IDENTITY;
+		r = find_leader(&s);
+	}
+	if (r == 0) {
+		stage = ENTER_NAMESPACES;
+		r = find_world(&s);
+	}
+	if (r == 0) {
+		make_cgroup(&s);
+		stage = ENTER_SETUP;
+		r = start_command(&s);
+	}
+	if (r < 0) {
+		session_tell(&s, stage, -r);
+		return 126;
+	}
+	return session_run(&s);
+}

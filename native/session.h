@@ -1,0 +1,73 @@
+/*
+ * session.h - one command in a running workload: `holdfast-executor enter`. enter.c finds the workload and makes
+ * the command's process; session.c stays beside it until both are over. Neither touches the workload's executor.
+ */
+#pragma once
+
+#include "child.h"
+
+#define RELAYS 3
+#define RELAY_BYTES 16384U
+
+/* Where a session stopped when it did not come as far as its command. */
+enum enter_stage {
+	ENTER_NONE,
+	ENTER_SETUP,
+	ENTER_IDENTITY,
+	ENTER_CGROUP,
+	ENTER_OOM_SCORE_ADJ,
+	ENTER_SESSION,
+	ENTER_TTY,
+	ENTER_STDIO,
+	ENTER_LIMITS,
+	ENTER_NAMESPACES,
+	ENTER_ROOT,
+	ENTER_USER,
+	ENTER_ISOLATION,
+	ENTER_CHDIR,
+	ENTER_EXEC,
+	ENTER_STAGE_COUNT
+};
+
+/* What the command's process says before its exec; nothing = exec happened. */
+struct enter_report {
+	int32_t stage, errnum;
+};
+
+/* Bytes on their way from one descriptor to another. Reads only when all that was read is written. */
+struct relay {
+	int from, to; /* -1 = over */
+	size_t at, len;
+	uint8_t buf[RELAY_BYTES];
+};
+
+/* Why a session ends before its command does. */
+enum session_end { END_NOT, END_ASKED, END_TASK, END_TERMINAL };
+
+struct session {
+	struct executor *x; /* spec, run directory, /proc; no executor is behind it */
+	const char *id;
+	char **argv;
+	bool tty;
+	int result; /* the file that tells the agent; it made it */
+	struct leader leader;
+	int spaces;     /* CLONE_NEW… that are not ours */
+	int root;       /* the workload's root when it is not ours, else -1 */
+	char cgroup[4096]; /* the session's own group below the workload's leaf, "" = none */
+	pid_t child;
+	int report, signals;
+	struct relay relays[RELAYS];
+	bool started; /* exec was seen */
+	struct enter_report failure;
+	bool ended;
+	int status; /* as of wait() */
+	enum session_end end;
+	uint64_t kill_at_ns; /* 0, or when what does not end by itself is killed */
+};
+
+/* enter.c: the whole life of `enter`; gives its exit status, or ends by the command's signal. */
+int enter(struct executor *x, int argc, char **argv);
+/* session.c: from the birth of the command to the end of the session. */
+int session_run(struct session *s);
+/* The session's result for the agent. Best effort: the exit status says nearly the same. */
+void session_tell(const struct session *s, enum enter_stage stage, int errnum);

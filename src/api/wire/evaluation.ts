@@ -1,0 +1,26 @@
+/** Owns the shape of evaluations. */
+
+/** Stand-alone, an evaluation is complete when it is made. */
+export interface Evaluation {
+  readonly ID: string;
+  readonly Priority: number;
+  readonly Type: string;
+  readonly TriggeredBy: 'job-register' | 'job-deregister' | 'alloc-stop';
+  readonly Namespace: string;
+  readonly JobID: string;
+  readonly JobModifyIndex: number;
+  readonly NodeID: string;
+  readonly DeploymentID: string;
+  readonly Status: 'complete';
+  readonly StatusDescription: string;
+  readonly Wait: number;
+  readonly NextEval: string;
+  readonly PreviousEval: string;
+  readonly BlockedEval: string;
+  readonly RelatedEvals: readonly never[];
+  readonly FailedTGAllocs: null;
+  readonly CreateIndex: number;
+  readonly ModifyIndex: number;
+  readonly CreateTime: number;
+  readonly ModifyTime: number;
+}

@@ -1,0 +1,61 @@
+/** Owns the messages of the feed. */
+import type { FeedAllocation } from './alloc.js';
+import type { FeedJob } from './job.js';
+import type { Node } from './node.js';
+import type { TaskEventRow } from './run.js';
+
+export const FEED_TOPICS = ['Job', 'Allocation', 'TaskEvent', 'Evaluation', 'Node'] as const;
+export type FeedTopic = (typeof FEED_TOPICS)[number];
+
+interface FeedEventBase {
+  /** Job id, alloc id, or `<alloc>/<task>`. */
+  readonly Key: string;
+  /** Other keys by which a filter finds it: the job id. */
+  readonly FilterKeys: readonly string[];
+  readonly Namespace: string;
+  readonly Index: number;
+  /** Nanoseconds since 1970. */
+  readonly Time: number;
+}
+
+export type FeedEvent = FeedEventBase &
+  (
+    | {
+        readonly Topic: 'Job';
+        readonly Type: 'JobRegistered' | 'JobDeregistered';
+        readonly Payload: { readonly Job: FeedJob };
+      }
+    | {
+        readonly Topic: 'Job';
+        readonly Type: 'JobPurged';
+        readonly Payload: { readonly Job: null; readonly Deleted: true };
+      }
+    | {
+        readonly Topic: 'Allocation';
+        readonly Type: 'AllocationUpdated';
+        readonly Payload: { readonly Allocation: FeedAllocation };
+      }
+    | {
+        readonly Topic: 'Allocation';
+        readonly Type: 'AllocationPurged';
+        readonly Payload: { readonly Allocation: null; readonly Deleted: true };
+      }
+    | {
+        readonly Topic: 'TaskEvent';
+        readonly Type: 'TaskEvent';
+        readonly Payload: { readonly TaskEvent: TaskEventRow };
+      }
+  );
+
+export interface FeedSnapshot {
+  readonly Node: Node;
+  readonly Jobs: readonly FeedJob[];
+  readonly Allocations: readonly FeedAllocation[];
+}
+
+/** One message of the feed; `{}` is a heartbeat. Tell them apart by the key that is there. */
+export type FeedMessage =
+  | { readonly Index: number; readonly Events: readonly FeedEvent[] }
+  | { readonly Index: number; readonly Snapshot: FeedSnapshot }
+  | { readonly Index: number; readonly Lost: { readonly From: number; readonly To: number } }
+  | Readonly<Record<string, never>>;

@@ -1,0 +1,136 @@
+/** Owns the way from a checked job to the JSON that PUT /v1/jobs takes. */
+import type {
+  Job as JobSpec,
+  ReschedulePolicy,
+  RestartPolicy,
+  Task,
+  UpdateStrategy,
+} from '../../jobspec/types.js';
+import type {
+  JobJson,
+  PeriodicJson,
+  ReschedulePolicyJson,
+  ResourcesJson,
+  RestartPolicyJson,
+  TaskJson,
+  UpdateJson,
+} from './job.js';
+import { msToNs } from './values.js';
+
+/** The job as PUT /v1/jobs takes it. `parseJobJson` of jobspec reads it back to the same job. */
+export function jobSpecToWire(job: JobSpec): JobJson {
+  return {
+    ID: job.id,
+    Name: job.name,
+    Namespace: job.namespace,
+    Region: job.region,
+    Type: job.type,
+    Priority: job.priority,
+    Datacenters: job.datacenters,
+    Meta: job.meta,
+    TaskGroups: job.groups.map((group) => ({
+      Name: group.name,
+      Count: group.count,
+      Meta: group.meta,
+      Tasks: group.tasks.map(taskSpecToWire),
+      ...(group.update === undefined ? {} : { Update: updateToWire(group.update) }),
+      ...(group.reschedule === undefined ? {} : { ReschedulePolicy: rescheduleToWire(group.reschedule) }),
+    })),
+    Periodic: periodicToWire(job),
+    ParameterizedJob: job.parameterized === undefined ? null : parameterizedToWire(job.parameterized),
+  };
+}
+
+function periodicToWire({ periodic }: JobSpec): PeriodicJson | null {
+  if (periodic === undefined) return null;
+  const { crons, timeZone, prohibitOverlap, enabled } = periodic;
+  return {
+    Enabled: enabled,
+    Spec: crons[0] ?? '',
+    Specs: crons,
+    SpecType: 'cron',
+    ProhibitOverlap: prohibitOverlap,
+    TimeZone: timeZone,
+  };
+}
+
+function parameterizedToWire(
+  spec: NonNullable<JobSpec['parameterized']>,
+): NonNullable<JobJson['ParameterizedJob']> {
+  return { Payload: spec.payload, MetaRequired: spec.metaRequired, MetaOptional: spec.metaOptional };
+}
+
+function rescheduleToWire(policy: ReschedulePolicy): ReschedulePolicyJson {
+  return {
+    Attempts: policy.attempts,
+    Interval: msToNs(policy.intervalMs),
+    Delay: msToNs(policy.delayMs),
+    DelayFunction: policy.delayFunction,
+    MaxDelay: msToNs(policy.maxDelayMs),
+    Unlimited: policy.unlimited,
+  };
+}
+
+function taskSpecToWire(task: Task): TaskJson {
+  return {
+    Name: task.name,
+    Driver: task.driver,
+    User: task.user ?? '',
+    Config: task.config,
+    Env: task.env,
+    Meta: task.meta,
+    Resources: resourcesToWire(task),
+    RestartPolicy: restartPolicyToWire(task.restart),
+    KillTimeout: msToNs(task.killTimeoutMs),
+    KillSignal: task.killSignal ?? '',
+    ShutdownDelay: msToNs(task.shutdownDelayMs),
+    LogConfig: {
+      MaxFiles: task.logs.maxFiles,
+      MaxFileSizeMB: task.logs.maxFileSizeMib,
+      Disabled: task.logs.disabled,
+    },
+    Leftovers: task.leftovers,
+    Leader: task.leader,
+    Lifecycle:
+      task.lifecycle === undefined ? null : { Hook: task.lifecycle.hook, Sidecar: task.lifecycle.sidecar },
+  };
+}
+
+/** What a task asks for, in Nomad's keys. */
+export function resourcesToWire({ resources }: Pick<Task, 'resources'>): ResourcesJson {
+  return {
+    CPU: resources.cpuMhz,
+    MemoryMB: resources.memoryMib,
+    MemoryMaxMB: resources.memoryMaxMib ?? 0,
+    DiskMB: 0,
+    ...(resources.cpuPercent === undefined ? {} : { CPUPercent: resources.cpuPercent }),
+    ...(resources.pids === undefined ? {} : { Pids: resources.pids }),
+  };
+}
+
+function restartPolicyToWire(policy: RestartPolicy): RestartPolicyJson {
+  return {
+    Attempts: policy.attempts,
+    Interval: msToNs(policy.intervalMs),
+    Delay: msToNs(policy.delayMs),
+    Mode: policy.mode,
+    Factor: policy.factor,
+    ...(policy.maxDelayMs === undefined ? {} : { MaxDelay: msToNs(policy.maxDelayMs) }),
+    Jitter: policy.jitter,
+    ...(policy.resetAfterMs === undefined ? {} : { ResetAfter: msToNs(policy.resetAfterMs) }),
+  };
+}
+
+function updateToWire(update: UpdateStrategy): UpdateJson {
+  return {
+    Stagger: msToNs(update.staggerMs),
+    MaxParallel: update.maxParallel,
+    HealthCheck: update.healthCheck,
+    MinHealthyTime: msToNs(update.minHealthyMs),
+    HealthyDeadline: msToNs(update.healthyDeadlineMs),
+    ProgressDeadline: msToNs(update.progressDeadlineMs),
+    AutoRevert: update.autoRevert,
+    AutoPromote: update.autoPromote,
+    Canary: update.canary,
+  };
+}

@@ -1,0 +1,74 @@
+/** Owns the shapes of this host as a node. */
+import type { ResourcesJson } from './job.js';
+
+export interface DriverInfo {
+  readonly Attributes: Readonly<Record<string, string>>;
+  readonly Detected: boolean;
+  readonly Healthy: boolean;
+  readonly HealthDescription: string;
+  readonly UpdateTime: string;
+}
+
+/** GET /v1/nodes. */
+export interface NodeListStub {
+  readonly ID: string;
+  readonly Name: string;
+  readonly Address: string;
+  readonly Datacenter: string;
+  readonly NodePool: string;
+  readonly NodeClass: string;
+  readonly Version: string;
+  readonly Drain: boolean;
+  readonly SchedulingEligibility: 'eligible';
+  readonly Status: 'ready';
+  readonly StatusDescription: string;
+  readonly Attributes: Readonly<Record<string, string>>;
+  readonly Drivers: Readonly<Record<string, DriverInfo>>;
+  readonly CreateIndex: number;
+  readonly ModifyIndex: number;
+}
+
+/** GET /v1/node/:id. */
+export interface Node extends NodeListStub {
+  /** Empty: callers stay at the address where they found this node. */
+  readonly HTTPAddr: string;
+  readonly TLSEnabled: boolean;
+  readonly NodeResources: NodeResources;
+  readonly ReservedResources: NodeResources;
+  readonly Resources: ResourcesJson;
+  readonly Reserved: ResourcesJson;
+  readonly Links: Readonly<Record<string, string>>;
+  readonly Meta: Readonly<Record<string, string>>;
+  readonly DrainStrategy: null;
+  readonly StatusUpdatedAt: number;
+  readonly Events: readonly never[];
+  readonly HostVolumes: Readonly<Record<string, never>>;
+  readonly Holdfast: {
+    readonly BootID: string;
+    readonly DataDir: string;
+    readonly Socket: string;
+    readonly NodeVersion: string;
+    /** `v2`, `hybrid`, `v1` or `none`. */
+    readonly CgroupMode: string;
+    readonly Capabilities: readonly HostCapability[];
+    readonly StartedAt: string;
+    readonly Warnings: readonly string[];
+  };
+}
+
+/** One thing that this host lets us do to tasks, or does not. */
+export interface HostCapability {
+  readonly Name: string;
+  readonly Available: boolean;
+  /** How it is done; or what follows from its want. */
+  readonly Detail: string;
+  /** What the operator can do about it; '' when it is available. */
+  readonly Cure: string;
+}
+
+export interface NodeResources {
+  readonly Cpu: { readonly CpuShares: number };
+  readonly Memory: { readonly MemoryMB: number };
+  readonly Disk: { readonly DiskMB: number };
+  readonly Networks: readonly never[] | { readonly ReservedHostPorts: string };
+}
