@@ -16,6 +16,7 @@ import { Cgroups } from '../executor/cgroups.js';
 import { Launcher } from '../executor/launcher.js';
 import { sweepRunDirs } from '../executor/sweep.js';
 import { HostSampler } from '../stats/host.js';
+import { Drainer } from '../scheduler/drainer.js';
 import { Scheduler } from '../scheduler/scheduler.js';
 import { openSqliteStore } from '../state/sqlite-store.js';
 import type { StateStore } from '../state/store.js';
@@ -113,13 +114,29 @@ export async function startAgent(
       taskDirs: (allocId, task) => dataDir.taskDirs(allocId, task),
     });
     scope.add('tasks', () => allocs.shutdown());
-    const scheduler = new Scheduler({
+    const scheduler: Scheduler = new Scheduler({
       clock,
       logger,
       store,
       allocs,
       removeAllocDir: (allocId) => dataDir.removeAlloc(allocId),
+      mayPlace: () => drainer.scheduling.eligible,
     });
+    const drainer: Drainer = new Drainer({
+      clock,
+      logger,
+      bootId,
+      store,
+      allocs,
+      stopAlloc: (id, noShutdownDelay) => scheduler.stopAlloc(id, noShutdownDelay, 'node is draining'),
+      reconsiderAll: () => {
+        scheduler.reconsiderAll();
+      },
+    });
+    scope.add('drain', () => {
+      drainer[Symbol.dispose]();
+    });
+    allocs.onEnded(() => void drainer.step());
     const doctor = new Doctor({
       clock,
       bootId,
@@ -135,6 +152,7 @@ export async function startAgent(
     const operations = createOperations({
       store,
       scheduler,
+      drainer,
       allocs,
       node,
       doctor,
@@ -142,6 +160,7 @@ export async function startAgent(
       warnings: () => [...warnings(store), ...strays],
     });
     await scheduler.restore();
+    void drainer.step();
     await lookFirst(allocs, clock, logger);
     // Read only now: it is half of all the code, and a task that died meanwhile need not wait for it.
     const { createApiServer } = await import('../api/server.js');

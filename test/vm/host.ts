@@ -100,7 +100,9 @@ export class GuestHost {
   async identities(): Promise<readonly string[]> {
     const running = (await this.tasks()).filter(({ state }) => state.State === 'running');
     const pids = running.map(({ state }) => state.Holdfast.Pid);
-    const stats = await this.machine.out(`cut -d' ' -f1,22 ${pids.map((pid) => `/proc/${pid}/stat`).join(' ')}`);
+    const stats = await this.machine.out(
+      `cut -d' ' -f1,22 ${pids.map((pid) => `/proc/${pid}/stat`).join(' ')}`,
+    );
     return stats.split('\n').sort();
   }
 

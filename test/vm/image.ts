@@ -198,7 +198,10 @@ function configureGuest(root: string): void {
   put('hosts', '127.0.0.1 localhost guest\n');
   put('machine-id', '0123456789abcdef0123456789abcdef\n');
   put('fstab', '');
-  put('systemd/journald.conf.d/test.conf', '[Journal]\nStorage=persistent\nSyncIntervalSec=1s\nRateLimitBurst=0\n');
+  put(
+    'systemd/journald.conf.d/test.conf',
+    '[Journal]\nStorage=persistent\nSyncIntervalSec=1s\nRateLimitBurst=0\n',
+  );
   put('systemd/system/test-shell.service', SHELL_UNIT);
   mkdirSync(join(root, 'var/log/journal'), { recursive: true });
   mkdirSync(join(root, 'var/lib/holdfast'), { recursive: true });
@@ -245,7 +248,8 @@ function copyPackages(from: string, to: string): void {
     if (path === '' || dev === true || !existsSync(join(from, path))) continue;
     cpSync(realpathSync(join(from, path)), join(to, path), {
       recursive: true,
-      filter: (source) => !/\/(better-sqlite3|node-pty)\/(deps|src|prebuilds|third_party|build\/Release\/obj)/.test(source),
+      filter: (source) =>
+        !/\/(better-sqlite3|node-pty)\/(deps|src|prebuilds|third_party|build\/Release\/obj)/.test(source),
     });
   }
 }
@@ -260,7 +264,11 @@ export function makeDataDisk(dir: string): string {
 function makeExt4(path: string, size: string, tree: string | undefined): void {
   writeFileSync(path, '');
   truncateSync(path, Number(size.slice(0, -1)) * 1024 * 1024);
-  run('mkfs.ext4', ['-q', '-F', '-O', '^metadata_csum_seed', ...(tree === undefined ? [] : ['-d', tree]), path], 120);
+  run(
+    'mkfs.ext4',
+    ['-q', '-F', '-O', '^metadata_csum_seed', ...(tree === undefined ? [] : ['-d', tree]), path],
+    120,
+  );
 }
 
 function mirror(): string {
@@ -287,7 +295,9 @@ function run(command: string, args: readonly string[], seconds: number): string 
   });
   if (done.status === 0) return done.stdout;
   const said = `${done.stdout}${done.stderr}`.slice(-2_000);
-  throw new Error(`${command} ${args.join(' ')} failed (${done.status ?? done.signal ?? done.error?.message}):\n${said}`);
+  throw new Error(
+    `${command} ${args.join(' ')} failed (${done.status ?? done.signal ?? done.error?.message}):\n${said}`,
+  );
 }
 
 function say(text: string): void {

@@ -51,8 +51,8 @@ export class Machine implements AsyncDisposable {
       `file=${file},if=virtio,format=${format},cache=writeback`,
     ];
     const args = [
-      // cmpxchg16b and 57-bit addresses make qemu's emulation crash now and then.
-      ...['-accel', 'tcg,thread=multi,tb-size=256', '-cpu', 'max,-cx16,-la57', '-machine', 'q35'],
+      // qemu's emulation crashes now and then with cmpxchg16b, 57-bit addresses, or a thread for each processor.
+      ...['-accel', 'tcg,thread=single,tb-size=256', '-cpu', 'max,-cx16,-la57', '-machine', 'q35'],
       ...['-m', '1024', '-smp', '2', '-display', 'none', '-no-reboot', '-nodefaults'],
       ...['-kernel', this.#image.kernel, '-initrd', this.#image.initrd, '-append'],
       'console=ttyS0 panic=-1 quiet mitigations=off systemd.show_status=0 net.ifnames=0',
@@ -72,7 +72,7 @@ export class Machine implements AsyncDisposable {
     shell.setEncoding('utf8').on('data', (chunk: string) => (this.#said += chunk));
     shell.on('error', () => undefined);
     this.#shell = shell;
-    await this.#wait(/GUEST-READY/, 'the guest gives a shell', BOOT_MS);
+    await this.#wait(/GUEST-READY\r?\n/, 'the guest gives a shell', BOOT_MS);
   }
 
   /** Runs a command in the guest's shell. Fails when it does not end in time, not when it fails. */
@@ -164,7 +164,10 @@ export class Machine implements AsyncDisposable {
       () => {
         const match = pattern.exec(this.#said);
         if (match === null) {
-          assert.ok(child?.exitCode === null, `the machine ended while waiting for: ${what}\n${this.#console()}`);
+          assert.ok(
+            child?.exitCode === null && child.signalCode === null,
+            `the machine ended (${child?.exitCode ?? child?.signalCode}) while waiting for: ${what}\n${this.#console()}`,
+          );
           return undefined;
         }
         const before = this.#said.slice(0, match.index);
