@@ -42,7 +42,7 @@ describe('feed', () => {
 
   it('tells that the host drains, and that it is over', async () => {
     await using api = await startApi();
-    const reader = api.feed('?topic=Node:*&index=1');
+    const reader = api.feed('?topic=Node:*&index=0');
     await api.operations.drain();
     await api.operations.endDrain({ keepIneligible: true });
     await upTo(reader, api.store.index());

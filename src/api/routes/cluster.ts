@@ -77,6 +77,7 @@ export function nodeRoutes({ store, operations, view }: Services): readonly Rout
       scope: 'operate',
       path: '/v1/node/:id/drain',
       summary: 'Begins to drain this host (DrainSpec), or ends it (no DrainSpec; MarkEligible)',
+      body: DrainBody,
       handle: async (call) => {
         findNode(call);
         const { DrainSpec, MarkEligible } = parseBody(DrainBody, call.body);
@@ -91,6 +92,7 @@ export function nodeRoutes({ store, operations, view }: Services): readonly Rout
       scope: 'operate',
       path: '/v1/node/:id/eligibility',
       summary: 'Says whether this host takes new allocs: Eligibility is eligible or ineligible',
+      body: EligibilityBody,
       handle: async (call) => {
         findNode(call);
         const { Eligibility } = parseBody(EligibilityBody, call.body);
