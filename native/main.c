@@ -149,17 +149,21 @@ static int claim(struct executor *x, bool adopt) {
 	return fail("lock", -errno);
 }
 
-/* The arguments go elsewhere, since the title takes their place. */
+/* The arguments go elsewhere, for as long as the process lives, since the title takes their place. */
 static int enter_command(int argc, char **argv, char **envp) {
-	static char **own; /* for as long as the process lives */
+	static char **own, *text;
+	size_t len = 0;
+	for (int i = 0; i < argc; i++)
+		len += strlen(argv[i]) + 1;
 	own = calloc((size_t) argc + 1, sizeof *own);
-	for (int i = 0; own && i < argc; i++) {
-		own[i] = strdup(argv[i]);
-		if (!own[i])
-			exit(fail("enter", -ENOMEM));
-	}
-	if (!own)
+	text = malloc(len);
+	if (!own || !text)
 		return fail("enter", -ENOMEM);
+	char *at = text;
+	for (int i = 0; i < argc; i++) {
+		own[i] = at;
+		at = stpcpy(at, argv[i]) + 1;
+	}
 	int r = clean_descriptors();
 	if (r < 0)
 		return fail("/dev/null", r);
