@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "executor.h"
 #include "launch.h"
+#include "isolate.h"
 #include "notify.h"
 #include "session.h"
 
@@ -177,6 +178,8 @@ int main(int argc, char **argv, char **envp) {
 		(void) printf("holdfast-executor %s protocol %d\n", HOLDFAST_VERSION, PROTOCOL_VERSION);
 		return fflush(stdout) == 0 ? 0 : 1;
 	}
+	if (argc == 3 && strcmp(argv[1], "probe") == 0)
+		return probe(strcmp(argv[2], "user") == 0);
 	if (argc == 2 && strcmp(argv[1], "notify") == 0)
 		return notify(getenv("NOTIFY_SOCKET"));
 	if (argc == 3 && strcmp(argv[1], "launch") == 0)
@@ -186,7 +189,7 @@ int main(int argc, char **argv, char **envp) {
 	bool adopt = argc == 3 && strcmp(argv[1], "adopt") == 0;
 	if (!adopt && (argc != 3 || strcmp(argv[1], "run") != 0)) {
 		(void) fprintf(stderr,
-			       "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | launch PROGRAM | enter ... | notify | "
+			       "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | launch PROGRAM | enter ... | notify | probe user|root | "
 			       "version\n");
 		return TOLD_NO_SETUP;
 	}
