@@ -96,8 +96,8 @@ export interface ConfigFault {
 /** Drivers that a job file may name, and whether this version can run them. */
 export const DRIVERS = {
   raw_exec: { available: true },
-  mock_driver: { available: true },
   exec: { available: true },
+  mock_driver: { available: true },
 } as const;
 
 export type DriverName = keyof typeof DRIVERS;
