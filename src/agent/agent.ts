@@ -11,6 +11,7 @@ import { readBootId } from '../base/host.js';
 import type { Logger, LogTap } from '../base/log.js';
 import { Scope } from '../base/scope.js';
 import { VERSION } from '../base/version.js';
+import { probeIsolation } from '../executor/host-isolation.js';
 import { findExecutor } from '../executor/binary.js';
 import { Cgroups } from '../executor/cgroups.js';
 import { Launcher } from '../executor/launcher.js';
@@ -84,7 +85,10 @@ export async function startAgent(
     scope.add('launcher', () => {
       launcher[Symbol.dispose]();
     });
+    const isolation = probeIsolation(executorPath, process.getuid?.() ?? 0);
     const drivers = createDrivers({
+      isolation,
+      exec: config.exec,
       clock,
       logger,
       bootId,
