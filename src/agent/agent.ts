@@ -4,7 +4,7 @@
  */
 import { AllocTable } from '../allocrunner/alloc-table.js';
 import type { AgentOperations } from '../api/operations.js';
-import { createApiServer } from '../api/server.js';
+import { createApiServer, type TcpAccess } from '../api/server.js';
 import type { Clock } from '../base/clock.js';
 import { describeError } from '../base/errors.js';
 import { readBootId } from '../base/host.js';
@@ -13,6 +13,7 @@ import { Scope } from '../base/scope.js';
 import { VERSION } from '../base/version.js';
 import { findExecutor } from '../executor/binary.js';
 import { Cgroups } from '../executor/cgroups.js';
+import { Launcher } from '../executor/launcher.js';
 import { sweepRunDirs } from '../executor/sweep.js';
 import { HostSampler } from '../stats/host.js';
 import { Scheduler } from '../scheduler/scheduler.js';
@@ -39,6 +40,8 @@ export interface Agent {
   status(): string;
   /** Caps every kill_timeout from now on; a stop that is under way keeps its deadline. */
   setMaxKillTimeout(ms: number): void;
+  /** New tokens, names and certificates for the TCP listener. @throws AgentError; the old ones stay in force */
+  setAccess(config: AgentConfig): void;
   /** Leaves: closes doors and store; every task goes on. Twice is allowed. */
   close(): Promise<void>;
 }
@@ -49,7 +52,12 @@ export interface Agent {
  */
 export async function startAgent(
   config: AgentConfig,
-  deps: { readonly clock: Clock; readonly logger: Logger },
+  deps: {
+    readonly clock: Clock;
+    readonly logger: Logger;
+    /** `holdfast dev`: TCP on loopback may do without a token. */
+    readonly allowOpenTcp?: boolean;
+  },
 ): Promise<Agent> {
   const { clock, logger } = deps;
   const scope = new Scope();
@@ -66,6 +74,10 @@ export async function startAgent(
     });
     const executorPath = findExecutor();
     const cgroups = Cgroups.open({ root: config.cgroupRoot });
+    const launcher = new Launcher({ clock, logger, executorPath });
+    scope.add('launcher', () => {
+      launcher[Symbol.dispose]();
+    });
     const drivers = createDrivers({
       clock,
       logger,
@@ -73,6 +85,7 @@ export async function startAgent(
       runsDir: dataDir.runDir,
       cgroups,
       executorPath,
+      launcher,
     });
     const node = gatherNodeFacts({
       nodeId: await readNodeId(store),
@@ -130,7 +143,12 @@ export async function startAgent(
       { store, operations, clock, logger, dataDir: config.dataDir },
       {
         socketPath: config.socket,
-        ...(config.http === undefined ? {} : { tcp: { ...config.http, token: config.token } }),
+        ...(config.socketGid === undefined ? {} : { socketGid: config.socketGid }),
+        ...(config.http === undefined
+          ? {}
+          : {
+              tcp: { ...config.http, ...accessOf(config, node.name), allowOpen: deps.allowOpenTcp ?? false },
+            }),
       },
     );
     scope.add('api', () => server.close());
@@ -162,12 +180,20 @@ export async function startAgent(
       setMaxKillTimeout: (ms) => {
         maxKillTimeoutMs = ms;
       },
+      setAccess: (changed) => {
+        server.changeAccess(accessOf(changed, node.name));
+      },
       close: () => scope.close(),
     };
   } catch (error) {
     await scope.close();
     throw error;
   }
+}
+
+/** Who may use the TCP listener, and by which names. */
+function accessOf({ tokens, tls, httpNames }: AgentConfig, nodeName: string): TcpAccess {
+  return { tokens, tls, names: [nodeName, ...httpNames] };
 }
 
 /** What an operator must know of, worst first. */

@@ -3,18 +3,27 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
+import type { TlsSettings } from '../api/listener.js';
 import { AgentError, describeError } from '../base/errors.js';
 import { LOG_LEVELS, type LogLevel } from '../base/log.js';
 import { defaultDataDir, socketPath } from '../base/paths.js';
+import type { KnownToken } from '../base/tokens.js';
 import { readDuration } from '../jobspec/units.js';
+import { readGid, readTls, readTokens } from './access.js';
 
 export interface AgentConfig {
   readonly dataDir: string;
   readonly socket: string;
   /** TCP address besides the socket; undefined = none. */
   readonly http: { readonly host: string; readonly port: number } | undefined;
-  /** Bearer token asked of TCP clients. */
-  readonly token: string | undefined;
+  /** One of them is asked of each TCP client. */
+  readonly tokens: readonly KnownToken[];
+  /** Certificates of the TCP listener; undefined = plain HTTP. */
+  readonly tls: TlsSettings | undefined;
+  /** Names by which TCP clients may address this host, besides its own and its addresses. */
+  readonly httpNames: readonly string[];
+  /** Group that may use the socket; undefined = the agent's own. */
+  readonly socketGid: number | undefined;
   readonly logLevel: LogLevel;
   /** Cap on every task's kill_timeout. Default 30 s, as Nomad's client. */
   readonly maxKillTimeoutMs: number;
@@ -48,7 +57,16 @@ const fileSchema = z.strictObject({
   data_dir: z.string().optional(),
   socket: z.string().optional(),
   http: z.string().optional(),
-  token: z.string().min(16, 'a token needs at least 16 characters').optional(),
+  token: z
+    .undefined({
+      error:
+        'a token is not kept in the clear: "holdfast token create" makes one, its hash goes into tokens_file',
+    })
+    .optional(),
+  tokens_file: z.string().optional(),
+  tls: z.strictObject({ cert: z.string(), key: z.string(), client_ca: z.string().optional() }).optional(),
+  http_names: z.array(z.string()).optional(),
+  socket_group: z.union([z.string().min(1), z.int().nonnegative()]).optional(),
   log_level: z.enum(LOG_LEVELS).optional(),
   max_kill_timeout: duration.optional(),
   cgroup_root: z
@@ -76,7 +94,10 @@ export async function readAgentConfig(
     dataDir,
     socket: resolve(options.socket ?? file.socket ?? socketPath(dataDir)),
     http: http === undefined ? undefined : parseAddress(http),
-    token: env['HOLDFAST_AGENT_TOKEN'] ?? file.token,
+    tokens: await readTokens(file.tokens_file, env['HOLDFAST_AGENT_TOKEN']),
+    tls: file.tls === undefined ? undefined : await readTls(file.tls),
+    httpNames: file.http_names ?? [],
+    socketGid: file.socket_group === undefined ? undefined : await readGid(file.socket_group),
     logLevel: parseLevel(options.logLevel ?? file.log_level ?? 'info'),
     maxKillTimeoutMs: file.max_kill_timeout ?? 30_000,
     cgroupRoot: env['HOLDFAST_CGROUP_ROOT'] ?? file.cgroup_root ?? 'holdfast.slice',

@@ -66,7 +66,7 @@ export async function runDev(
   const config = await readConfig({ ...options, dataDir: temporary, socket: options.socket });
   let agent: Agent;
   try {
-    agent = await startAgent(config, { clock: systemClock, logger: silentLogger });
+    agent = await startAgent(config, { clock: systemClock, logger: silentLogger, allowOpenTcp: true });
   } catch (error) {
     await rm(temporary, { recursive: true, force: true });
     fail(error);
@@ -119,6 +119,8 @@ function reloader(
         inForce,
         await readAgentConfig(options, process.env, process.getuid?.() ?? 0),
       );
+      // First what can be refused: then nothing is applied.
+      agent.setAccess(change.inForce);
       inForce = change.inForce;
       agent.setMaxKillTimeout(inForce.maxKillTimeoutMs);
       // Told whatever the level: somebody has asked.

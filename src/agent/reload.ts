@@ -3,7 +3,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { AgentConfig } from './config.js';
 
 /** What can change while the agent runs; everything else is used once, at its start. */
-export type LiveSettings = Pick<AgentConfig, 'logLevel' | 'maxKillTimeoutMs'>;
+export type LiveSettings = Pick<
+  AgentConfig,
+  'logLevel' | 'maxKillTimeoutMs' | 'tokens' | 'tls' | 'httpNames'
+>;
 
 export interface ConfigChange {
   /** The config that is in force afterwards. */
@@ -19,7 +22,10 @@ const NAMES: Readonly<Record<keyof AgentConfig, string>> = {
   dataDir: 'data_dir',
   socket: 'socket',
   http: 'http',
-  token: 'token',
+  tokens: 'tokens_file',
+  tls: 'tls',
+  httpNames: 'http_names',
+  socketGid: 'socket_group',
   logLevel: 'log_level',
   maxKillTimeoutMs: 'max_kill_timeout',
   cgroupRoot: 'cgroup_root',
@@ -31,7 +37,14 @@ const NAMES: Readonly<Record<keyof AgentConfig, string>> = {
 
 /** @param before what is in force now */
 export function compareConfig(before: AgentConfig, after: AgentConfig): ConfigChange {
-  const live: LiveSettings = { logLevel: after.logLevel, maxKillTimeoutMs: after.maxKillTimeoutMs };
+  const live: LiveSettings = {
+    logLevel: after.logLevel,
+    maxKillTimeoutMs: after.maxKillTimeoutMs,
+    tokens: after.tokens,
+    httpNames: after.httpNames,
+    // Certificates change while it listens; a listener cannot begin or cease to speak TLS.
+    tls: before.tls === undefined || after.tls === undefined ? before.tls : after.tls,
+  };
   const inForce = { ...before, ...live };
   const namesOf = (one: AgentConfig, other: AgentConfig): string[] =>
     [...keysOf(NAMES)].filter((key) => !isDeepStrictEqual(one[key], other[key])).map((key) => NAMES[key]);

@@ -1,130 +1,28 @@
-/**
- * Owns the feed over a websocket: the upgrade, the pace of the reader, dead readers, close codes. What is said is the
- * business of feed.ts.
- */
-import { addAbortListener } from 'node:events';
-import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
-import type { Duplex } from 'node:stream';
-import { WebSocket, WebSocketServer } from 'ws';
+/** Owns the feed over a websocket: the pace of the reader, and that it has nothing to say. What it is told: feed.ts. */
+import type { WebSocket } from 'ws';
 import { orAborted } from '../base/abort.js';
-import { AgentError, describeError, type ErrorCode } from '../base/errors.js';
-import type { Clock, Timer } from '../base/clock.js';
-import type { Logger } from '../base/log.js';
+import { AgentError } from '../base/errors.js';
 import type { Feed } from './feed.js';
-import { decideRefusal, type TcpGuard } from './guard.js';
-import { Query } from './query.js';
-
-export const FEED_PATH = '/v1/feed';
-
-/** Close codes, by contract. */
-const NORMAL = 1000;
-const BAD_REQUEST = 1008;
-const INTERNAL = 1011;
-const LEAVING = 1012;
-const TOO_MANY = 1013;
-
-const CLOSE_CODES = new Map<ErrorCode, number>([
-  ['agent_leaving', LEAVING],
-  ['bad_request', BAD_REQUEST],
-  ['not_permitted', BAD_REQUEST],
-  ['too_many', TOO_MANY],
-]);
+import type { Call } from './route.js';
 
 /** Readers have nothing to say: what comes in is a mistake, and kept small. */
-const MOST_INCOMING_BYTES = 4096;
+export const LONGEST_FEED_MESSAGE_BYTES = 4096;
 /** Written but not yet taken by the kernel: beyond it we wait for the reader, and events wait in its queue. */
 const HIGH_WATER_BYTES = 256 * 1024;
-/** A reader that answers none of two pings in a row is dead. */
-const PING_EVERY_MS = 30_000;
-/** A reader that does not answer the closing handshake by then is cut off. */
-const CLOSE_GRACE_MS = 1_000;
-/** A close frame holds 123 bytes of reason. */
-const MOST_REASON_BYTES = 120;
 
-export interface FeedSocketDeps {
-  readonly feed: Feed;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Aborts when the agent is leaving. */
-  readonly leaving: AbortSignal;
-}
-
-/** Serves websockets on an HTTP server. */
-export class FeedSockets {
-  readonly #deps: FeedSocketDeps;
-  readonly #open = new Set<Promise<void>>();
-  readonly #upgrader = new WebSocketServer({
-    noServer: true,
-    clientTracking: false,
-    perMessageDeflate: false,
-    maxPayload: MOST_INCOMING_BYTES,
+/** Tells one reader until it leaves. @throws AgentError bad_request, too_many */
+export async function serveFeed(feed: Feed, { query, signal }: Call, peer: WebSocket): Promise<void> {
+  const ended = new AbortController();
+  const end = (): void => {
+    ended.abort(signal.reason);
+  };
+  signal.addEventListener('abort', end, { once: true });
+  if (signal.aborted) end();
+  peer.on('message', () => {
+    ended.abort(new AgentError('bad_request', 'the feed takes no messages'));
   });
-
-  constructor(deps: FeedSocketDeps) {
-    this.#deps = deps;
-  }
-
-  /** Takes the upgrades of `server`. @param guard undefined for the unix socket */
-  attach(server: Server, guard: TcpGuard | undefined): void {
-    server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-      const url = request.url ?? '';
-      // A socket that breaks before the upgrade is done has nobody else to tell.
-      socket.on('error', () => undefined);
-      if (url.replace(/\?.*$/, '') !== FEED_PATH) {
-        refuseUpgrade(socket, 404);
-        return;
-      }
-      const refusal = guard === undefined ? undefined : decideRefusal(guard, request.headers);
-      this.#upgrader.handleUpgrade(request, socket, head, (peer) => {
-        const served = this.#serve(peer, new Query(url), refusal).finally(() => this.#open.delete(served));
-        this.#open.add(served);
-      });
-    });
-  }
-
-  /** Resolves when every socket is closed; aborting `leaving` makes that happen. */
-  async drained(): Promise<void> {
-    await Promise.all(this.#open);
-  }
-
-  async #serve(peer: WebSocket, query: Query, refusal: string | undefined): Promise<void> {
-    const gone = new AbortController();
-    const closed = new Promise<void>((resolve) => {
-      peer.once('close', () => {
-        gone.abort();
-        resolve();
-      });
-    });
-    // A malformed frame closes the socket by itself, with the right code.
-    peer.on('error', () => undefined);
-    peer.on('message', () => {
-      gone.abort(new AgentError('bad_request', 'the feed takes no messages'));
-    });
-    const leaving = addAbortListener(this.#deps.leaving, () => {
-      gone.abort(new AgentError('agent_leaving', 'the agent is leaving: come back and resume'));
-    });
-    const pings = new Pings(peer, this.#deps.clock);
-    let end: Farewell = { code: NORMAL, reason: '' };
-    try {
-      if (refusal !== undefined) throw new AgentError('not_permitted', refusal);
-      for await (const text of this.#deps.feed.open(query, gone.signal)) await write(peer, text, gone.signal);
-      if (gone.signal.reason instanceof AgentError) throw gone.signal.reason;
-    } catch (error) {
-      end = { code: closeCodeOf(error), reason: describeError(error) };
-      if (end.code === INTERNAL) this.#deps.logger.error({ error: end.reason }, 'a feed ended early');
-    }
-    peer.close(end.code, cutToBytes(end.reason, MOST_REASON_BYTES));
-    const cutOff = this.#deps.clock.setTimer(CLOSE_GRACE_MS, () => {
-      peer.terminate();
-    });
-    await closed;
-    for (const held of [cutOff, pings, leaving]) held[Symbol.dispose]();
-  }
-}
-
-interface Farewell {
-  readonly code: number;
-  readonly reason: string;
+  for await (const text of feed.open(query, ended.signal)) await write(peer, text, ended.signal);
+  if (ended.signal.reason instanceof AgentError) throw ended.signal.reason;
 }
 
 /** Sends; resolves at once while the reader keeps pace, else when what was sent has left us, or at `signal`. */
@@ -140,54 +38,4 @@ async function write(peer: WebSocket, text: string, signal: AbortSignal): Promis
     });
   });
   await orAborted(sent, [signal]);
-}
-
-/** Pings a peer for as long as it lives and cuts it off when it no longer answers. */
-class Pings implements Disposable {
-  readonly #peer: WebSocket;
-  readonly #clock: Clock;
-  #timer: Timer;
-  #unanswered = 0;
-
-  constructor(peer: WebSocket, clock: Clock) {
-    this.#peer = peer;
-    this.#clock = clock;
-    this.#timer = this.#arm();
-    peer.on('pong', () => {
-      this.#unanswered = 0;
-    });
-  }
-
-  [Symbol.dispose](): void {
-    this.#timer[Symbol.dispose]();
-  }
-
-  #arm(): Timer {
-    return this.#clock.setTimer(PING_EVERY_MS, () => {
-      if (this.#unanswered >= 2) {
-        this.#peer.terminate();
-        return;
-      }
-      this.#unanswered += 1;
-      if (this.#peer.readyState === WebSocket.OPEN) this.#peer.ping();
-      this.#timer = this.#arm();
-    });
-  }
-}
-
-function closeCodeOf(error: unknown): number {
-  return (error instanceof AgentError ? CLOSE_CODES.get(error.code) : undefined) ?? INTERNAL;
-}
-
-function refuseUpgrade(socket: Duplex, status: number): void {
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
-  );
-}
-
-/** The longest beginning of at most this many bytes that cuts no character. */
-function cutToBytes(text: string, bytes: number): string {
-  let cut = text.slice(0, bytes);
-  while (Buffer.byteLength(cut) > bytes) cut = cut.slice(0, -1);
-  return cut.replace(/[\uD800-\uDBFF]$/, '');
 }

@@ -1,11 +1,13 @@
 /** Owns how routes are served over HTTP: headers, errors, blocking queries, streams. Knows no route by name. */
 import { addAbortListener } from 'node:events';
+import type { RequestListener, Server } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { AgentError, describeError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
+import { SCOPES, type Scope } from '../base/tokens.js';
 import type { StateStore } from '../state/store.js';
 import { decideRefusal, type TcpGuard } from './guard.js';
 import type { IndexWatch } from './index-watch.js';
@@ -15,8 +17,6 @@ import { httpStatusOf, WARNING_HEADER, type ErrorBody } from './wire.js';
 
 /** A job file with its templates is far smaller; Nomad refuses job sources above 1 MB. */
 const MOST_BODY_BYTES = 2 * 1024 * 1024;
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 30_000;
 /** Job ids may be long; find-my-way's default of 100 is not enough. */
 const LONGEST_PARAM = 1024;
 /** Answers come from the store; what it cannot take now is not in them. */
@@ -35,12 +35,17 @@ export interface HttpDeps {
   readonly leaving: AbortSignal;
 }
 
-/** One listener's server, not listening yet. @param guard undefined for the unix socket */
-export function createHttpApp(deps: HttpDeps, guard: TcpGuard | undefined): FastifyInstance {
+export interface ListenerOptions {
+  /** Gives who may speak now; undefined for the unix socket. */
+  readonly guard: () => TcpGuard | undefined;
+  readonly createServer: (handler: RequestListener) => Server;
+}
+
+/** One listener's server, not listening yet. */
+export function createHttpApp(deps: HttpDeps, { guard, createServer }: ListenerOptions): FastifyInstance {
   const app = fastify({
     bodyLimit: MOST_BODY_BYTES,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    http: { headersTimeout: HEADERS_TIMEOUT_MS },
+    serverFactory: createServer,
     routerOptions: { maxParamLength: LONGEST_PARAM, ignoreTrailingSlash: true },
     exposeHeadRoutes: false,
   });
@@ -49,18 +54,18 @@ export function createHttpApp(deps: HttpDeps, guard: TcpGuard | undefined): Fast
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, text, done) => {
     parseJson(String(text), done);
   });
-  if (guard !== undefined) {
-    app.addHook('onRequest', (request, _reply, done) => {
-      const refusal = decideRefusal(guard, request.headers);
-      done(refusal === undefined ? undefined : new AgentError('not_permitted', refusal));
-    });
-  }
+  app.addHook('onRequest', (request, _reply, done) => {
+    const by = guard();
+    const refusal = by === undefined ? undefined : decideRefusal(by, request.headers, scopeOf(request));
+    done(refusal === undefined ? undefined : new AgentError('not_permitted', refusal));
+  });
   app.setErrorHandler((error, request, reply) => sendError(deps.logger, request, reply, error));
   app.setNotFoundHandler((request, reply) => sendNotFound(deps, request, reply));
   for (const route of deps.routes) {
     app.route({
       method: [...route.methods],
       url: route.path,
+      config: { scope: route.scope },
       handler: (request, reply) =>
         route.kind === 'socket'
           ? sendErrorBody(request, reply, 426, { Code: 'bad_request', Message: 'this path is a websocket' })
@@ -69,6 +74,13 @@ export function createHttpApp(deps: HttpDeps, guard: TcpGuard | undefined): Fast
   }
   return app;
 }
+
+/** What the route of a request asks for; a path that is none tells nothing, and asks for the least. */
+function scopeOf({ routeOptions }: FastifyRequest): Scope {
+  return RouteConfig.safeParse(routeOptions.config).data?.scope ?? 'read';
+}
+
+const RouteConfig = z.object({ scope: z.enum(SCOPES) });
 
 function parseJson(text: string, done: (error: Error | null, body?: unknown) => void): void {
   if (text.trim() === '') {

@@ -37,6 +37,7 @@ function describeRoute(route: Route): object {
     route.kind === 'socket' ? { '101': { description: 'websocket' } } : { '200': { description: 'ok' } };
   return {
     summary: route.summary,
+    'x-holdfast-scope': route.scope,
     parameters: [...inPath, ...inQuery],
     responses: {
       ...ok,

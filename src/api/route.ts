@@ -1,4 +1,7 @@
 /** Owns what a route is: the one description from which it is served, listed in openapi.json and checked in tests. */
+import type { WebSocket } from 'ws';
+import { AgentError } from '../base/errors.js';
+import type { Scope } from '../base/tokens.js';
 import type { Query } from './query.js';
 import type { WatchKey } from './index-watch.js';
 
@@ -19,6 +22,8 @@ export interface Call {
 
 interface RouteBase {
   readonly methods: readonly Method[];
+  /** What a token must be good for over TCP. */
+  readonly scope: Scope;
   /** `:name` stands for one part. */
   readonly path: string;
   /** One line for people, in openapi.json and docs/api.md. */
@@ -50,9 +55,16 @@ export interface StreamAnswer {
   readonly body: AsyncGenerator<Buffer | string, void, void>;
 }
 
-/** Answered by the websocket server; listed here for openapi.json. */
+/** Answered by a websocket: pings, dead peers, refusals and the closing handshake are the business of sockets.ts. */
 export interface SocketRoute extends RouteBase {
   readonly kind: 'socket';
+  /** The longest message that a caller may send; a longer one ends the connection with 1009. */
+  readonly longestMessageBytes: number;
+  /**
+   * Serves one caller. When it resolves the socket is closed with 1000; what it throws becomes a close code and its
+   * reason. `call.signal` aborts when the caller went away, or with an AgentError when it must end (the agent leaves).
+   */
+  readonly serve: (call: Call, peer: WebSocket) => Promise<void>;
 }
 
 export type Route = JsonRoute | StreamRoute | SocketRoute;
@@ -60,4 +72,16 @@ export type Route = JsonRoute | StreamRoute | SocketRoute;
 /** `/v1/job/:id` → a pattern of whole paths. */
 export function pathPattern(path: string): RegExp {
   return new RegExp(`^${path.replace(/[.]/g, '\\.').replace(/:\w+/g, '[^/]+')}/?$`);
+}
+
+/** The part of a path that stands at `:name`, decoded. @throws AgentError bad_request, internal */
+export function readPathParam(route: string, url: string, name: string): string {
+  const at = route.split('/').indexOf(`:${name}`);
+  const part = url.replace(/\?.*$/, '').split('/')[at];
+  if (at < 0 || part === undefined) throw new AgentError('internal', `the route has no part :${name}`);
+  try {
+    return decodeURIComponent(part);
+  } catch (cause) {
+    throw new AgentError('bad_request', 'the path has a % that begins no character', { cause });
+  }
 }

@@ -9,11 +9,11 @@ import type { Clock } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
 import type { StateStore } from '../state/store.js';
 import { Feed, type FeedLimits } from './feed.js';
-import { FeedSockets } from './feed-socket.js';
 import { EvaluationLog } from './evaluations.js';
-import { tcpGuard, type TcpGuard } from './guard.js';
+import { tcpGuard, type GuardSettings, type TcpGuard } from './guard.js';
 import { createHttpApp } from './http.js';
 import { IndexWatch } from './index-watch.js';
+import { createListener, type TlsSettings } from './listener.js';
 import { MetricCounts } from './metric-counts.js';
 import { describeRoutes } from './openapi.js';
 import type { AgentOperations } from './operations.js';
@@ -26,6 +26,7 @@ import { jobRoutes } from './routes/jobs.js';
 import { logRoutes } from './routes/logs.js';
 import { metricRoutes } from './routes/metrics.js';
 import type { Services } from './services.js';
+import { Sockets } from './sockets.js';
 import { claimSocketPath } from './unix-socket.js';
 import { View } from './view.js';
 
@@ -44,13 +45,26 @@ export interface ApiDeps {
 export interface ListenOptions {
   /** Path of the unix socket. */
   readonly socketPath: string;
-  /** Also listen there. Without a token only on loopback. */
-  readonly tcp?: { readonly host: string; readonly port: number; readonly token: string | undefined };
+  /** Group that may use it besides its owner; undefined = the agent's own. */
+  readonly socketGid?: number;
+  /** Also listen there. */
+  readonly tcp?: TcpOptions;
 }
+
+export interface TcpOptions extends GuardSettings {
+  readonly port: number;
+  /** Undefined = plain HTTP. */
+  readonly tls: TlsSettings | undefined;
+}
+
+/** What of TcpOptions can change while it listens. */
+export type TcpAccess = Pick<TcpOptions, 'tokens' | 'names' | 'tls'>;
 
 export interface ApiServer {
   /** `http://127.0.0.1:4646` when it listens on TCP. */
   readonly tcpUrl: string | undefined;
+  /** New tokens and certificates for those who come from now on. @throws AgentError; the old ones stay in force */
+  changeAccess(access: TcpAccess): void;
   /** Ends blocking queries, streams and feeds (1012), then the listeners. Twice is allowed. */
   close(): Promise<void>;
 }
@@ -60,10 +74,11 @@ export interface ApiServer {
  * @throws AgentError already_running, bad_request (socket path), not_permitted (open TCP without a token)
  */
 export async function createApiServer(deps: ApiDeps, listen: ListenOptions): Promise<ApiServer> {
-  const guard = listen.tcp === undefined ? undefined : tcpGuard(listen.tcp.host, listen.tcp.token);
+  const { tcp } = listen;
+  let guard = tcp === undefined ? undefined : tcpGuard(tcp);
   const scope = new Scope();
   try {
-    const socket = await claimSocketPath(listen.socketPath);
+    const socket = await claimSocketPath(listen.socketPath, listen.socketGid);
     scope.add('socket path', () => {
       socket.release();
     });
@@ -78,26 +93,51 @@ export async function createApiServer(deps: ApiDeps, listen: ListenOptions): Pro
     const leaving = new AbortController();
     // One listener for each request in hand is no leak.
     setMaxListeners(0, leaving.signal);
-    const sockets = new FeedSockets({ feed, clock, logger, leaving: leaving.signal });
     const counts = scope.own('metric counts', new MetricCounts(store));
     const routes = buildRoutes({ ...deps, view, evaluations: new EvaluationLog(clock) }, feed, counts);
-    const start = async (at: { path: string } | { host: string; port: number }, by: TcpGuard | undefined) => {
-      const app = createHttpApp({ store, watch, logger, routes, leaving: leaving.signal }, by);
+    const sockets = new Sockets({ routes, clock, logger, leaving: leaving.signal });
+    let changeTls: (tls: TlsSettings) => void = () => undefined;
+    const start = async (
+      at: { path: string } | { host: string; port: number },
+      by: () => TcpGuard | undefined,
+      tls?: TlsSettings,
+    ): Promise<string> => {
+      const app = createHttpApp(
+        { store, watch, logger, routes, leaving: leaving.signal },
+        {
+          guard: by,
+          createServer: (handler) => {
+            const listener = createListener(handler, tls);
+            if (tls !== undefined)
+              changeTls = (changed) => {
+                listener.changeTls(changed);
+              };
+            return listener.server;
+          },
+        },
+      );
       sockets.attach(app.server, by);
       scope.add('listener', () => closeListener(app, clock));
       return await app.listen(at);
     };
-    await start({ path: socket.bindPath }, undefined);
+    await start({ path: socket.bindPath }, () => undefined);
     socket.publish();
     const tcpUrl =
-      listen.tcp === undefined
-        ? undefined
-        : await start({ host: listen.tcp.host, port: listen.tcp.port }, guard);
+      tcp === undefined ? undefined : await start({ host: tcp.host, port: tcp.port }, () => guard, tcp.tls);
     scope.add('callers', async () => {
       leaving.abort();
       await sockets.drained();
     });
-    return { tcpUrl, close: () => scope.close() };
+    return {
+      tcpUrl,
+      changeAccess: (access) => {
+        if (tcp === undefined) return;
+        const changed = tcpGuard({ ...tcp, ...access });
+        if (access.tls !== undefined && tcp.tls !== undefined) changeTls(access.tls);
+        guard = changed;
+      },
+      close: () => scope.close(),
+    };
   } catch (error) {
     await scope.close();
     throw error;
@@ -131,6 +171,7 @@ function buildRoutes(services: Services, feed: Feed, counts: MetricCounts): read
   routes.push({
     kind: 'json',
     methods: ['GET'],
+    scope: 'read',
     path: '/v1/openapi.json',
     summary: 'Lists every route',
     handle: () => describeRoutes(routes, services.operations.node().version),

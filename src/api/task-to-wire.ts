@@ -35,6 +35,7 @@ export function taskStateToWire(task: TaskRecord, { pidOf }: { readonly pidOf: P
     Holdfast: {
       Phase: task.phase,
       PhaseDetail: task.phaseDetail,
+      ...(task.waitingSinceMs === undefined ? {} : { WaitingSince: msToRfc3339(task.waitingSinceMs) }),
       NextStart: task.nextStart === undefined ? null : msToRfc3339(task.nextStart.wallMs),
       KillReason: task.killReason ?? null,
       LastExit: task.lastExit === undefined ? null : exitToWire(task.lastExit),
@@ -70,6 +71,7 @@ export function eventToWire(stamped: StampedTaskEvent): TaskEvent {
     KillError: details['kill_error'] ?? '',
     StartDelay: Number(details['start_delay'] ?? 0),
     ValidationError: details['validation_error'] ?? '',
+    DownloadError: details['download_error'] ?? '',
     FailedSibling: details['failed_sibling'] ?? '',
     TaskSignal: details['task_signal'] ?? '',
     TaskSignalReason: details['task_signal_reason'] ?? '',

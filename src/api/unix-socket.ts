@@ -1,7 +1,7 @@
 /** Owns the path of the unix socket: taking it over from a dead agent, its mode, and giving it back. */
-import { chmodSync, lstatSync, renameSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, lstatSync, renameSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
-import { AgentError, errnoOf } from '../base/errors.js';
+import { AgentError, describeSystemError, errnoOf } from '../base/errors.js';
 
 /** Owner and group may speak to the agent; nobody else. */
 const SOCKET_MODE = 0o660;
@@ -21,9 +21,10 @@ export interface SocketPath {
 
 /**
  * Makes sure that no living agent has the path.
+ * @param gid group that may use it; undefined = the agent's own
  * @throws AgentError already_running when somebody answers there, bad_request when the path cannot be used
  */
-export async function claimSocketPath(path: string): Promise<SocketPath> {
+export async function claimSocketPath(path: string, gid?: number): Promise<SocketPath> {
   const bindPath = `${path}${BIND_SUFFIX}`;
   if (Buffer.byteLength(bindPath) > LONGEST_PATH_BYTES) {
     throw new AgentError(
@@ -46,6 +47,7 @@ export async function claimSocketPath(path: string): Promise<SocketPath> {
   return {
     bindPath,
     publish: () => {
+      if (gid !== undefined) giveToGroup(bindPath, gid);
       chmodSync(bindPath, SOCKET_MODE);
       renameSync(bindPath, path);
       inode = lstatSync(path).ino;
@@ -57,6 +59,19 @@ export async function claimSocketPath(path: string): Promise<SocketPath> {
       }
     },
   };
+}
+
+/** @throws AgentError not_permitted */
+function giveToGroup(path: string, gid: number): void {
+  try {
+    chownSync(path, process.getuid?.() ?? 0, gid);
+  } catch (cause) {
+    throw new AgentError(
+      'not_permitted',
+      `cannot give the socket to group ${gid} (socket_group): ${describeSystemError(cause)}; the agent must be root or a member`,
+      { cause },
+    );
+  }
 }
 
 /** True unless the kernel says that nobody listens there. */

@@ -5,7 +5,7 @@ import { CliError, EXIT } from './exit.js';
 
 export type Address =
   | { readonly kind: 'unix'; readonly path: string }
-  | { readonly kind: 'tcp'; readonly host: string; readonly port: number };
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number; readonly tls: boolean };
 
 const DEFAULT_PORT = 4646;
 const ROOT = 0;
@@ -13,26 +13,26 @@ const ROOT = 0;
 /** Says an address as it can be given to --address. */
 export function describeAddress(address: Address): string {
   if (address.kind === 'unix') return `unix://${address.path}`;
-  return `http://${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
+  return `${address.tls ? 'https' : 'http'}://${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
 }
 
 /**
- * Reads `unix:///path`, `/path`, `http://host:port` or `host:port`.
+ * Reads `unix:///path`, `/path`, `http://host:port`, `https://host:port` or `host:port`.
  * @throws CliError usage
  */
 export function parseAddress(text: string): Address {
   if (text.startsWith('unix:')) return { kind: 'unix', path: text.replace(/^unix:(?:\/\/(?=\/))?/, '') };
   if (text.startsWith('/') || text.startsWith('./')) return { kind: 'unix', path: text };
-  const parts = /^(?:http:\/\/)?(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_.-]+))(?::(\d{1,5}))?\/?$/.exec(text);
+  const parts = /^(?:https?:\/\/)?(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_.-]+))(?::(\d{1,5}))?\/?$/.exec(text);
   const host = parts?.[1] ?? parts?.[2];
   const port = Number(parts?.[3] ?? DEFAULT_PORT);
   if (host === undefined || port > 65_535) {
     throw new CliError(
       EXIT.usage,
-      `address ${JSON.stringify(text)} is none: give unix:///path/holdfast.sock or http://HOST:PORT`,
+      `address ${JSON.stringify(text)} is none: give unix:///path/holdfast.sock or http(s)://HOST:PORT`,
     );
   }
-  return { kind: 'tcp', host, port };
+  return { kind: 'tcp', host, port, tls: text.startsWith('https://') };
 }
 
 /**

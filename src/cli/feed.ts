@@ -87,8 +87,9 @@ function openSocket(cli: Cli, query: FeedQuery): WebSocket {
   for (const topic of query.topics) params.append('topic', topic);
   params.set('index', String(query.after));
   const { address } = cli.client;
-  const host = address.kind === 'unix' ? 'localhost' : describeAddress(address).slice('http://'.length);
-  return new WebSocket(`ws://${host}/v1/feed?${params.toString()}`, {
+  const base = address.kind === 'unix' ? 'ws://localhost' : describeAddress(address).replace(/^http/, 'ws');
+  return new WebSocket(`${base}/v1/feed?${params.toString()}`, {
+    ...cli.client.tls,
     headers: cli.client.headers(),
     perMessageDeflate: false,
     ...(address.kind === 'unix' ? { createConnection: () => connect(address.path) } : {}),

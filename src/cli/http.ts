@@ -7,6 +7,7 @@ import { WARNING_HEADER, type ErrorBody } from '../api/wire.js';
 import { errnoOf, ERROR_CODES, type ErrorCode } from '../base/errors.js';
 import { describeAddress, type Address } from './address.js';
 import { CliError, EXIT, exitCodeOf } from './exit.js';
+import { describeTlsFailure, type TlsFiles } from './tls.js';
 
 /** The daemon answers from memory and a local database: if it is silent for so long, it is stuck. */
 const ANSWER_MS = 30_000;
@@ -21,6 +22,12 @@ const UNREACHED: ReadonlyMap<string, string> = new Map([
   ['ENETUNREACH', 'the network cannot be reached'],
   ['ETIMEDOUT', 'the host does not answer'],
 ]);
+
+/** How a client shows who it is. */
+export interface Credentials {
+  readonly token?: string | undefined;
+  readonly tls?: TlsFiles;
+}
 
 export type Params = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -41,18 +48,20 @@ export interface Indexed<T> {
 export class ApiClient {
   readonly address: Address;
   readonly #token: string | undefined;
+  readonly tls: TlsFiles;
   readonly #onWarning: (text: string) => void;
   #warning: string | undefined;
 
   /** @param onWarning told once of what the daemon warns of */
   constructor(
     address: Address,
-    token: string | undefined,
+    { token, tls = {} }: Credentials,
     onWarning: (text: string) => void = () => undefined,
   ) {
     this.address = address;
     this.#onWarning = onWarning;
     this.#token = token === '' ? undefined : token;
+    this.tls = tls;
   }
 
   /** @throws CliError */
@@ -90,12 +99,15 @@ export class ApiClient {
 
   async #send(path: string, asked: Asked, signal: AbortSignal | undefined): Promise<IncomingMessage> {
     const body = asked.body === undefined ? undefined : JSON.stringify(asked.body);
+    const isTls = this.address.kind === 'tcp' && this.address.tls;
+    // Loaded only for whom it is: most talk over the socket, and TLS takes long to load.
+    const open = isTls ? (await import('node:https')).request : request;
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-      const sent = request(
+      const sent = open(
         {
           ...(this.address.kind === 'unix'
             ? { socketPath: this.address.path, host: 'localhost' }
-            : { host: this.address.host, port: this.address.port }),
+            : { host: this.address.host, port: this.address.port, ...this.tls }),
           agent: false,
           method: asked.method ?? 'GET',
           path: withQuery(path, asked.query ?? {}),
@@ -193,6 +205,10 @@ export class ApiClient {
       return new CliError(EXIT.unreachable, `no daemon at ${where}: ${why}; ${start}`, { cause: error });
     }
     const why = error instanceof Error ? error.message : String(error);
+    const tls = describeTlsFailure(errno, why);
+    if (tls !== undefined) {
+      return new CliError(EXIT.notPermitted, `no talk with the daemon at ${where}: ${tls}`, { cause: error });
+    }
     return new CliError(
       EXIT.unreachable,
       `lost the daemon at ${where}: ${why}; tasks keep running, try again`,

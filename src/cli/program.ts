@@ -12,6 +12,7 @@ import { CliError, EXIT, type ExitCode } from './exit.js';
 import { ApiClient } from './http.js';
 import { processOutput, type Output } from './output.js';
 import { sanitize } from './render/text.js';
+import { readTlsFiles } from './tls.js';
 
 interface Entry {
   readonly name: string;
@@ -62,6 +63,11 @@ const COMMANDS: readonly Entry[] = [
     summary: 'say what this host can do, and what is missing',
     load: () => import('./commands/node.js'),
   },
+  {
+    name: 'token',
+    summary: 'make a token for the API on TCP',
+    load: () => import('./commands/token.js'),
+  },
   { name: 'version', summary: 'print the version', load: () => import('./commands/version.js') },
 ];
 
@@ -86,7 +92,7 @@ const ELSEWHERE: ReadonlyMap<string, string> = new Map([
 
 const VERSION_FLAGS = new Set(['-V', '--version']);
 
-const GLOBAL_WITH_VALUE = new Set(['--address', '--token']);
+const GLOBAL_WITH_VALUE = new Set(['--address', '--token', '--ca-cert', '--client-cert', '--client-key']);
 
 /** What a run of the CLI works with; tests give their own. */
 export interface World {
@@ -160,9 +166,12 @@ function newProgram(note: (line: string) => void, chosen: string | undefined): C
     .description('Runs workloads and never lets go of them.')
     .option(
       '--address <url>',
-      'daemon: unix:///path or http://HOST:PORT (HOLDFAST_ADDR; default: the local socket)',
+      'daemon: unix:///path or http(s)://HOST:PORT (HOLDFAST_ADDR; default: the local socket)',
     )
     .option('--token <token>', 'token for a daemon on TCP (HOLDFAST_TOKEN)')
+    .option('--ca-cert <file>', 'CA of the daemon, for https (HOLDFAST_CACERT)')
+    .option('--client-cert <file>', 'certificate to show to the daemon (HOLDFAST_CLIENT_CERT)')
+    .option('--client-key <file>', 'its key (HOLDFAST_CLIENT_KEY)')
     .option('--no-color', 'no colours (also NO_COLOR, also when the output is no terminal)')
     .showSuggestionAfterError(true)
     .exitOverride()
@@ -200,8 +209,9 @@ function openCli(options: Options, world: World): Cli {
   const warn = (text: string): void => {
     output.note(`holdfast: ${sanitize(text)}`);
   };
+  const token = textOf(options, 'token') ?? world.env['HOLDFAST_TOKEN'];
   return {
-    client: new ApiClient(address, textOf(options, 'token') ?? world.env['HOLDFAST_TOKEN'], warn),
+    client: new ApiClient(address, { token, tls: readTlsFiles(options, world.env) }, warn),
     output,
     clock: systemClock,
     json: flagOf(options, 'json'),

@@ -8,7 +8,8 @@ import type { TaskState } from '../api/wire.js';
 export function lastTrouble(state: TaskState): string {
   const { LastExit, PhaseDetail } = state.Holdfast;
   const last = state.Events.findLast(
-    ({ Type, DriverError, SetupError }) => Type === 'Terminated' || DriverError !== '' || SetupError !== '',
+    ({ Type, DriverError, SetupError, DownloadError }) =>
+      Type === 'Terminated' || DriverError !== '' || SetupError !== '' || DownloadError !== '',
   );
   if (last !== undefined && last.Type !== 'Terminated') return last.DisplayMessage;
   if (LastExit !== null) return LastExit.Text;

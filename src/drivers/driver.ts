@@ -23,6 +23,17 @@ export interface TaskConfig {
   readonly logs: LogConfig;
   readonly leftovers: 'kill' | 'keep';
   readonly dirs: TaskDirs;
+  /** What hooks want the task to see besides its own directories, in order; for drivers with a root of their own. */
+  readonly mounts?: readonly TaskMount[];
+}
+
+/** One file or directory of the host that a task sees. */
+export interface TaskMount {
+  /** Absolute, on the host. */
+  readonly source: string;
+  /** Absolute, as the task sees it. */
+  readonly target: string;
+  readonly readOnly: boolean;
 }
 
 /** Directories of one task; all exist when the driver starts it. */

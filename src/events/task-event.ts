@@ -11,6 +11,11 @@ export type TaskEvent =
   | { readonly type: 'Driver Failure'; readonly error: string }
   | { readonly type: 'Driver'; readonly message: string }
   | { readonly type: 'Task hook failed'; readonly hook: string; readonly error: string }
+  | { readonly type: 'Task hook message'; readonly hook: string; readonly message: string }
+  | { readonly type: 'Downloading Artifacts' }
+  | { readonly type: 'Failed Artifact Download'; readonly error: string }
+  /** What became of a template; `fails` when the task cannot go on without it. */
+  | { readonly type: 'Template'; readonly message: string; readonly fails: boolean }
   | { readonly type: 'Started'; readonly pid: number | undefined }
   | { readonly type: 'Terminated'; readonly result: ExitResult }
   | { readonly type: 'Restarting'; readonly reason: string; readonly delayMs: number }
@@ -30,6 +35,7 @@ export type TaskEvent =
   | { readonly type: 'Sibling Task Failed'; readonly sibling: string }
   | { readonly type: 'Leader Task Dead'; readonly leader: string }
   | { readonly type: 'Main Tasks Dead' }
+  | { readonly type: 'Alloc Unhealthy'; readonly message: string }
   | { readonly type: 'Supervision Lost'; readonly message: string }
   | { readonly type: 'Failed Restoring Task'; readonly error: string };
 
@@ -44,6 +50,7 @@ export interface StampedTaskEvent {
 
 /** Events of these types make the task count as failed, for good. */
 export function failsTask(event: TaskEvent): boolean {
+  if (event.type === 'Template') return event.fails;
   return event.type === 'Setup Failure' || event.type === 'Not Restarting';
 }
 
@@ -71,7 +78,12 @@ export function describeEvent(event: TaskEvent): string {
     case 'Task Setup':
     case 'Driver':
     case 'Supervision Lost':
+    case 'Alloc Unhealthy':
+    case 'Template':
       return event.message;
+    case 'Downloading Artifacts':
+      return 'Client is downloading artifacts';
+    case 'Failed Artifact Download':
     case 'Setup Failure':
     case 'Failed Validation':
     case 'Driver Failure':
@@ -79,6 +91,8 @@ export function describeEvent(event: TaskEvent): string {
       return event.error;
     case 'Task hook failed':
       return `${event.hook}: ${event.error}`;
+    case 'Task hook message':
+      return `${event.hook}: ${event.message}`;
     case 'Started':
       return event.pid === undefined ? 'Task started by client' : `Task started by client, pid ${event.pid}`;
     case 'Terminated':
@@ -122,9 +136,11 @@ export function eventDetails(event: TaskEvent): Readonly<Record<string, string>>
   switch (event.type) {
     case 'Received':
     case 'Skipping Shutdown Delay':
+    case 'Downloading Artifacts':
       return {};
     case 'Task Setup':
     case 'Supervision Lost':
+    case 'Alloc Unhealthy':
       return { message: event.message };
     case 'Driver':
       return { driver_message: event.message };
@@ -134,6 +150,12 @@ export function eventDetails(event: TaskEvent): Readonly<Record<string, string>>
       return { validation_error: event.error };
     case 'Driver Failure':
       return { driver_error: event.error };
+    case 'Failed Artifact Download':
+      return { download_error: event.error };
+    case 'Template':
+      return { message: event.message, ...fails };
+    case 'Task hook message':
+      return { message: event.message, hook: event.hook };
     case 'Failed Restoring Task':
       return { message: event.error };
     case 'Task hook failed':

@@ -150,7 +150,7 @@ class Commit {
   #deleteJob(jobId: string): void {
     this.#deletedJobs.add(jobId);
     if (!this.#records.deleteJob(jobId)) return;
-    this.#scheduling.deleteOfJob(jobId);
+    this.#scheduling.deleteDeployments(jobId);
     // What was put before in this commit is told, but a job of that id that is put after it is another one.
     this.#slots = this.#slots.map((slot) =>
       slot.kind === 'job' && slot.job.id === jobId ? { kind: 'deleted_job', job: slot.job } : slot,
@@ -159,22 +159,18 @@ class Commit {
   }
 
   #putDeployment(deployment: DeploymentRecord): void {
-    this.#needJob(deployment.jobId, 'put_deployment');
+    const { jobId } = deployment;
+    if (this.#records.getJob(jobId) === undefined)
+      throw broken(`put_deployment names job ${jobId}, which is not stored`);
     this.#scheduling.putDeployment(deployment);
     this.#scheduling.trimDeployments(deployment.jobId, this.#limits.deploymentsPerJob);
     this.#slots.push({ kind: 'deployment', deployment: copyPlain(deployment) });
   }
 
   #putEvaluation(evaluation: EvaluationRecord): void {
-    this.#needJob(evaluation.jobId, 'put_evaluation');
     this.#scheduling.putEvaluation(evaluation);
     this.#scheduling.trimEvaluations(this.#limits.evaluations);
     this.#slots.push({ kind: 'evaluation', evaluation: copyPlain(evaluation) });
-  }
-
-  #needJob(jobId: string, kind: string): void {
-    if (this.#records.getJob(jobId) === undefined)
-      throw broken(`${kind} names job ${jobId}, which is not stored`);
   }
 
   #deleteAlloc(allocId: string): void {

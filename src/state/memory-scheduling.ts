@@ -49,9 +49,8 @@ export class MemoryScheduling implements Scheduling {
     }
   }
 
-  deleteOfJob(jobId: string): void {
+  deleteDeployments(jobId: string): void {
     for (const { record } of this.listDeployments({ jobId })) this.#undo.delete(this.#deployments, record.id);
-    for (const { record } of this.listEvaluations({ jobId })) this.#undo.delete(this.#evaluations, record.id);
   }
 
   listDeployments(filter: { readonly jobId?: string } = {}): readonly Indexed<DeploymentRecord>[] {

@@ -63,9 +63,8 @@ export class SqliteScheduling implements Scheduling {
     );
   }
 
-  deleteOfJob(jobId: string): void {
+  deleteDeployments(jobId: string): void {
     this.#sql.run('DELETE FROM deployments WHERE job_id = :jobId', { jobId });
-    this.#sql.run('DELETE FROM evaluations WHERE job_id = :jobId', { jobId });
   }
 
   listDeployments(filter: { readonly jobId?: string } = {}): readonly Indexed<DeploymentRecord>[] {

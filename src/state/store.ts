@@ -47,20 +47,16 @@ export interface AllocRecord {
   readonly clientDescription: string;
   readonly createdAtMs: number;
   readonly modifiedAtMs: number;
-  /** Whether it is well, as the `update` block of its group means it; undefined = not known yet. */
-  readonly health?: AllocHealth;
   /** The deployment that placed it or took it over. */
   readonly deploymentId?: string;
   /** The failed alloc in whose place this one is, and the one that is in the place of this one. */
   readonly previousAllocId?: string;
   readonly nextAllocId?: string;
   readonly reschedule?: RescheduleTracker;
-}
-
-export interface AllocHealth {
-  readonly healthy: boolean;
-  readonly atMs: number;
-  readonly detail: string;
+  /** The verdict; there is none yet, or never one, while it is undefined. */
+  readonly health?: AllocHealth | undefined;
+  /** What the verdict is reached by. */
+  readonly healthWatch?: HealthWatch | undefined;
 }
 
 /** What has been done about the failures in a place, and what is next. */
@@ -74,7 +70,7 @@ export interface RescheduleTracker {
 }
 
 export interface RescheduleEvent {
-  readonly atMs: number;
+  readonly at: Moment;
   readonly previousAllocId: string;
   readonly delayMs: number;
 }
@@ -127,6 +123,23 @@ export interface EvaluationRecord {
   readonly modifiedAtMs: number;
 }
 
+/** Whether a placement of a job version works. */
+export interface AllocHealth {
+  readonly healthy: boolean;
+  readonly atMs: number;
+  /** Why, in words: `after 10s`, `task "web" failed`. */
+  readonly detail: string;
+}
+
+/** How far an alloc has come on its way to being healthy. */
+export interface HealthWatch {
+  /** The version that is judged. */
+  readonly jobVersion: number;
+  readonly opened: Moment;
+  /** Since when all is well, with the runs of which that is said; undefined while it is not. */
+  readonly steady: { readonly since: Moment; readonly runs: string } | undefined;
+}
+
 export type TaskStateName = 'pending' | 'running' | 'dead';
 
 /** What the task is doing now, finer than its state. */
@@ -166,6 +179,8 @@ export interface TaskRecord {
   readonly phase: TaskPhase;
   /** What the phase waits for, in words ("retry in 12s …" is derived by the reader from `nextStart`). */
   readonly phaseDetail: string;
+  /** Since when `phaseDetail` says that a hook is waited for; absent = it does not. */
+  readonly waitingSinceMs?: number | undefined;
   /** Sticky until an alloc restart. */
   readonly failed: boolean;
   readonly restarts: number;
@@ -231,18 +246,24 @@ export interface HookRecord {
   readonly bootId: string | undefined;
   readonly env: Readonly<Record<string, string>>;
   readonly data: Readonly<Record<string, string>>;
+  /** As `TaskMount`; absent = none. */
+  readonly mounts?: readonly {
+    readonly source: string;
+    readonly target: string;
+    readonly readOnly: boolean;
+  }[];
 }
 
 /**
  * One thing to write. A commit that breaks one of the rules below is stored in no part and rejects with `internal`:
- * a task, run, event or hook needs its alloc to be stored, a deployment or evaluation its job; a run keeps its task; a job stays while an alloc names it;
+ * a task, run, event or hook needs its alloc to be stored, a deployment its job; a run keeps its task; a job stays while an alloc names it;
  * job versions and event sequence numbers only grow; values are plain JSON (undefined is kept, NaN and functions are
  * refused).
  */
 export type Change =
   /** The same version again replaces it; a lower one than stored is refused. */
   | { readonly kind: 'put_job'; readonly job: JobRecord }
-  /** Forgets the job with its versions, deployments and evaluations; its allocs must be deleted in the same or an earlier commit. */
+  /** Forgets the job with its versions and deployments; its allocs must be deleted in the same or an earlier commit. */
   | { readonly kind: 'delete_job'; readonly jobId: string }
   | { readonly kind: 'put_alloc'; readonly alloc: AllocRecord }
   /** Forgets the alloc with its tasks, runs, events and hook state. */

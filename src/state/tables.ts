@@ -88,7 +88,7 @@ export interface Scheduling extends SchedulingReads {
   stampEvaluation(id: string, index: number): void;
   /** Keeps the newest `most` of all jobs, and those that are pending. */
   trimEvaluations(most: number): void;
-  deleteOfJob(jobId: string): void;
+  deleteDeployments(jobId: string): void;
 }
 
 type HistoryReads = Pick<

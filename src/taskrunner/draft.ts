@@ -50,6 +50,7 @@ export class Draft {
   /** Enters a phase that people see, with what it waits for. */
   enter(phase: TaskPhase, detail = ''): void {
     this.set({ phase, phaseDetail: detail });
+    if (this.record.waitingSinceMs !== undefined) this.set({ waitingSinceMs: undefined });
   }
 
   update(fields: Partial<Pick<RunnerState, 'task' | 'jobType' | 'gateOpen' | 'skipDelay'>>): void {

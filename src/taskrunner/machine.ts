@@ -62,6 +62,13 @@ export type RunnerEvent =
   | { readonly kind: 'gate_open' }
   /** `attempt` as in the effect that this answers. */
   | { readonly kind: 'hooks_done'; readonly phase: HookPhase; readonly attempt: number }
+  /** A hook takes long; in words, what for. */
+  | {
+      readonly kind: 'waiting_on';
+      readonly phase: HookPhase;
+      readonly attempt: number;
+      readonly what: string;
+    }
   /** Only prestart can fail; all others log and go on. */
   | {
       readonly kind: 'prestart_failed';
@@ -118,6 +125,8 @@ export type RunnerEvent =
 export type Effect =
   /** `attempt`: attempts made when it was asked for, so that an answer that comes too late is known as such. */
   | { readonly kind: 'run_hooks'; readonly phase: HookPhase; readonly attempt: number }
+  /** The job was changed in place. */
+  | { readonly kind: 'run_update_hooks'; readonly attempt: number; readonly before: Task }
   /** Cancels prestart hooks; their answer still comes. */
   | { readonly kind: 'abort_hooks' }
   /** The intent must be durable first: if the store refuses it the shell answers `not_stored` and does not start. */

@@ -44,6 +44,9 @@ function apply(draft: Draft, event: RunnerEvent): void {
     case 'hooks_done':
       if (event.attempt === draft.record.attempts) onHooksDone(draft, event.phase);
       return;
+    case 'waiting_on':
+      if (event.attempt === draft.record.attempts) onWaitingOn(draft, event.phase, event.what);
+      return;
     case 'prestart_failed':
       onPrestartFailed(draft, event);
       return;
@@ -95,9 +98,12 @@ function apply(draft: Draft, event: RunnerEvent): void {
         draft.runHooks('stop');
       }
       return;
-    case 'update':
+    case 'update': {
+      const before = draft.state.task;
       draft.update({ task: event.task, jobType: event.jobType });
+      if (isLive(draft)) draft.effect({ kind: 'run_update_hooks', attempt: draft.record.attempts, before });
       return;
+    }
     case 'say':
       // What comes after the end is about nothing that is remembered; the alloc may be purged by then.
       if (draft.mode.at !== 'complete') draft.emit(event.event);
@@ -207,6 +213,25 @@ function onHooksDone(draft: Draft, phase: HookPhase): void {
     draft.enter('complete');
     draft.effect({ kind: 'done' });
   }
+}
+
+/** Something of the task is there, or is being set up. */
+function isLive({ mode }: Draft): boolean {
+  return !['new', 'waiting', 'dead', 'finishing', 'complete', 'left'].includes(mode.at);
+}
+
+/** What a phase waits for is told of it; the words for why a task is stopped stay. */
+function onWaitingOn(draft: Draft, phase: HookPhase, what: string): void {
+  const { mode, record, context } = draft;
+  const waits =
+    phase === mode.at ||
+    (phase === 'pre_kill' && mode.at === 'stopping' && mode.stage === 'pre_kill') ||
+    (phase === 'stop' && mode.at === 'finishing');
+  if (!waits) return;
+  const why = record.killReason ?? record.restartReason;
+  const detail = `waiting on ${what}`;
+  draft.enter(record.phase, phase === 'pre_kill' && why !== undefined ? `${why}; ${detail}` : detail);
+  draft.set({ waitingSinceMs: context.wallMs });
 }
 
 function onPrestartFailed(

@@ -43,7 +43,7 @@ export interface TaskEnv {
   readonly interpolate: (text: string) => string;
 }
 
-/** Builds what a task finds in its environment: inherited < NOMAD_* < hooks < the job file's `env`. */
+/** Builds what a task finds in its environment: inherited < NOMAD_* < the job file's `env` < hooks, as in Nomad. */
 export function buildTaskEnv(input: TaskEnvInput): TaskEnv {
   const inherited: Record<string, string> = { PATH: FALLBACK_PATH };
   for (const name of INHERITED_VARIABLES) {
@@ -55,8 +55,9 @@ export function buildTaskEnv(input: TaskEnvInput): TaskEnv {
   const resolveWith = (env: Readonly<Record<string, string>>) => (text: string) =>
     interpolate(text, (name) => lookUp(name, env, input));
   const env: Record<string, string> = { ...base };
-  // Values of the job file may name what stands before them, not each other.
+  // Values of the job file may name everything else (what hooks gave, too), not each other.
   for (const [name, value] of Object.entries(input.task.env)) env[name] = resolveWith(base)(value);
+  for (const layer of input.hookEnv) Object.assign(env, layer);
   return { env, interpolate: resolveWith(env) };
 }
 

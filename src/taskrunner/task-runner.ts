@@ -18,8 +18,8 @@ import type { Job, Task, TaskGroup } from '../jobspec/types.js';
 import type { Change, HookRecord, RunRecord, TaskRecord, WhenRefused } from '../state/store.js';
 import type { TaskUsage } from '../stats/usage.js';
 import type { StepResult } from './draft.js';
-import type { HookContext, TaskHook } from './hooks/hook.js';
-import { TaskHooks } from './hooks/run-hooks.js';
+import type { TaskHook } from './hooks/hook.js';
+import { TaskHooks, type PhaseContext } from './hooks/run-hooks.js';
 import type { Effect, HookPhase, RunnerEvent, RunnerState } from './machine.js';
 import { step } from './step.js';
 import { buildTaskEnv, interpolateDeep, type TaskEnv } from './task-env.js';
@@ -46,7 +46,7 @@ export interface TaskRunnerDeps {
   readonly readRun: (runId: string) => RunRecord | undefined;
   /** Of the newest ended run, for the restart policy after a restart of the agent. */
   readonly lastRanForMs: () => number | undefined;
-  /** Told after each change was handed to the store. */
+  /** Told after each change was handed to the store, and when the runner has got to another point. */
   readonly onChanged: (record: TaskRecord) => void;
 }
 
@@ -58,6 +58,8 @@ export interface TaskRunnerSubject {
   readonly allocId: string;
   readonly allocIndex: number;
   readonly dirs: TaskDirs;
+  /** What the job was dispatched with: bytes, or their base64 text. */
+  readonly payload?: Uint8Array | string | undefined;
   /** As stored, or a new one. */
   readonly record: TaskRecord;
 }
@@ -89,13 +91,23 @@ export class TaskRunner {
   #handedOver: TaskRecord;
   /** Of the hook phases at work: a slow poststart may still be when the exited hooks begin. */
   readonly #hookAborts = new Set<AbortController>();
+  /** Of what hooks do beside the workload. */
+  #watchAbort: AbortController | undefined;
+  /** Updates of hooks come one after the other. */
+  #updates: Promise<void> = Promise.resolve();
 
   constructor(deps: TaskRunnerDeps, subject: TaskRunnerSubject) {
     this.#deps = deps;
     this.#subject = subject;
     this.#logger = deps.logger.child({ task: subject.task.name });
     this.#hooks = new TaskHooks(
-      { hooks: deps.hooks, bootId: deps.bootId, logger: this.#logger, save: deps.saveHook },
+      {
+        hooks: deps.hooks,
+        clock: deps.clock,
+        bootId: deps.bootId,
+        logger: this.#logger,
+        save: deps.saveHook,
+      },
       { allocId: subject.allocId, task: subject.task.name },
       deps.storedHooks,
     );
@@ -127,6 +139,18 @@ export class TaskRunner {
   /** The newest record, perhaps a moment ahead of the store. */
   get record(): TaskRecord {
     return this.#state.record;
+  }
+
+  /** How sure this agent is of what the record says of a run: after its start it has to find out first. */
+  get supervision(): 'yes' | 'no' | 'not_known_yet' {
+    const { mode } = this.#state;
+    if (mode.at === 'new' || (mode.at === 'recovering' && mode.tries === 0)) return 'not_known_yet';
+    return mode.at === 'running' ? 'yes' : 'no';
+  }
+
+  /** Tells something of the task that its own life does not tell. */
+  say(event: TaskEvent): void {
+    this.#post({ kind: 'say', event });
   }
 
   /** Lets a new task start; nothing for one that runs already. */
@@ -178,6 +202,8 @@ export class TaskRunner {
     this.#post({ kind: 'shutdown' });
     await this.done;
     await this.#mailbox.idle();
+    if (this.#state.mode.at !== 'left') return;
+    await this.#hooks.run('shutdown', this.#phaseContext('shutdown', this.#state.record.attempts));
   }
 
   /** What the running workload uses; undefined when none runs or nothing can be measured. */
@@ -227,7 +253,8 @@ export class TaskRunner {
     this.#dropStaleTimer();
     const replyLater = result.effects.some((effect) => effect.kind === 'signal');
     if (!replyLater) reply?.resolve();
-    if (result.state.record !== before.record) this.#deps.onChanged(result.state.record);
+    if (result.state.record !== before.record || result.state.mode !== before.mode)
+      this.#deps.onChanged(result.state.record);
     return undefined;
   }
 
@@ -312,10 +339,16 @@ export class TaskRunner {
   #perform(effect: Effect, stored: Stored, reply: Message['reply']): void {
     switch (effect.kind) {
       case 'run_hooks':
+        if (effect.phase === 'pre_kill' || effect.phase === 'exited') this.#watchAbort?.abort();
+        if (effect.phase === 'poststart') this.#watch(effect.attempt);
         void this.#runHooks(effect.phase, effect.attempt);
+        return;
+      case 'run_update_hooks':
+        this.#runUpdateHooks(effect.attempt, effect.before);
         return;
       case 'abort_hooks':
         for (const hooks of this.#hookAborts) hooks.abort();
+        this.#watchAbort?.abort();
         return;
       case 'start':
         void this.#start(effect.runId);
@@ -362,27 +395,12 @@ export class TaskRunner {
   async #runHooks(phase: HookPhase, attempt: number): Promise<void> {
     const abort = new AbortController();
     if (phase !== 'stop') this.#hookAborts.add(abort);
-    const context: Omit<HookContext, 'data'> = {
-      allocId: this.#subject.allocId,
-      task: this.#subject.task,
-      dirs: this.#subject.dirs,
-      attempt,
-      config: () => this.#resolvedConfig(this.#env()),
-      emit: (event) => {
-        this.#post({ kind: 'say', event });
-      },
-      signal: abort.signal,
-    };
-    const answer = await this.#answerOfHooks(phase, attempt, context);
+    const answer = await this.#answerOfHooks(phase, attempt, this.#phaseContext(phase, attempt, abort));
     this.#hookAborts.delete(abort);
     this.#post(answer);
   }
 
-  async #answerOfHooks(
-    phase: HookPhase,
-    attempt: number,
-    context: Omit<HookContext, 'data'>,
-  ): Promise<RunnerEvent> {
+  async #answerOfHooks(phase: HookPhase, attempt: number, context: PhaseContext): Promise<RunnerEvent> {
     if (phase === 'prestart') {
       const result = await this.#hooks.prestart(context);
       return result.kind === 'done'
@@ -391,6 +409,59 @@ export class TaskRunner {
     }
     await this.#hooks.run(phase === 'pre_kill' ? 'preKill' : phase, context);
     return { kind: 'hooks_done', phase, attempt };
+  }
+
+  #runUpdateHooks(attempt: number, before: Task): void {
+    const abort = new AbortController();
+    this.#hookAborts.add(abort);
+    const context = this.#phaseContext('update', attempt, abort);
+    this.#updates = this.#updates.then(async () => {
+      if (!abort.signal.aborted) await this.#hooks.update(context, before);
+      this.#hookAborts.delete(abort);
+    });
+  }
+
+  #watch(attempt: number): void {
+    this.#watchAbort?.abort();
+    const abort = new AbortController();
+    this.#watchAbort = abort;
+    this.#hooks.watch({
+      ...this.#phaseContext('watch', attempt, abort),
+      restart: (reason) => this.restart(reason),
+      sendSignal: (signal, reason) => this.signal(signal, reason),
+      kill: (reason, because) => {
+        this.kill({ reason, because });
+      },
+    });
+  }
+
+  #phaseContext(
+    phase: HookPhase | 'update' | 'shutdown' | 'watch',
+    attempt: number,
+    abort = new AbortController(),
+  ): PhaseContext {
+    const { job, group, task, allocId, allocIndex, dirs, payload } = this.#subject;
+    return {
+      allocId,
+      allocIndex,
+      job,
+      group,
+      task,
+      dirs,
+      payload: typeof payload === 'string' ? Buffer.from(payload, 'base64') : payload,
+      attempt,
+      env: () => this.#env(),
+      hostEnv: () => this.#env(),
+      config: () => this.#resolvedConfig(this.#env()),
+      emit: (event) => {
+        this.#post({ kind: 'say', event });
+      },
+      waitFor: (what) => {
+        if (phase === 'update' || phase === 'shutdown' || phase === 'watch') return;
+        this.#post({ kind: 'waiting_on', phase, attempt, what });
+      },
+      signal: abort.signal,
+    };
   }
 
   async #start(runId: string): Promise<void> {
@@ -555,6 +626,7 @@ export class TaskRunner {
       logs: task.logs,
       leftovers: task.leftovers,
       dirs,
+      mounts: this.#hooks.mounts(),
     };
   }
 }
@@ -564,6 +636,7 @@ function canRunBeforeStored(effect: Effect): boolean {
   return (
     effect.kind === 'release' ||
     effect.kind === 'run_hooks' ||
+    effect.kind === 'run_update_hooks' ||
     effect.kind === 'set_timer' ||
     effect.kind === 'abort_hooks' ||
     effect.kind === 'detach'

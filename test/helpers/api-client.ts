@@ -6,10 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
 import type { FeedLimits } from '../../src/api/feed.js';
-import { createApiServer, type ApiServer } from '../../src/api/server.js';
+import { createApiServer, type ApiServer, type TcpOptions } from '../../src/api/server.js';
 import type { FeedMessage } from '../../src/api/wire.js';
 import { systemClock, type Clock } from '../../src/base/clock.js';
 import { silentLogger } from '../../src/base/log.js';
+import { hashToken, type KnownToken, type Scope } from '../../src/base/tokens.js';
 import { openMemoryStore } from '../../src/state/memory-store.js';
 import type { StoreLimits } from '../../src/state/limits.js';
 import { openSqliteStore } from '../../src/state/sqlite-store.js';
@@ -50,7 +51,14 @@ export interface ApiOptions {
   readonly dir?: string;
   readonly storeLimits?: Partial<StoreLimits>;
   readonly feedLimits?: Partial<FeedLimits>;
-  readonly tcp?: { readonly host: string; readonly port: number; readonly token: string | undefined };
+  readonly tcp?: Partial<TcpOptions> & { readonly host: string };
+}
+
+const PLAIN_TCP = { port: 0, tokens: [], names: [], allowOpen: false, tls: undefined };
+
+/** A token that may do everything, as the server knows it. */
+export function knownToken(token: string, scope: Scope = 'exec'): KnownToken {
+  return { name: `the-${scope}-one`, scope, sha256: hashToken(token) };
 }
 
 /** Starts one; disposing it closes the server and the store and removes the directory. */
@@ -77,7 +85,7 @@ export async function startApi(options: ApiOptions = {}): Promise<ApiUnderTest> 
   };
   const server = await createApiServer(
     { store, operations, clock, logger: silentLogger, dataDir, feedLimits },
-    { socketPath, ...(options.tcp ? { tcp: options.tcp } : {}) },
+    { socketPath, ...(options.tcp ? { tcp: { ...PLAIN_TCP, ...options.tcp } } : {}) },
   ).catch(async (error: unknown) => {
     await cleanUp();
     throw error;

@@ -16,6 +16,10 @@ export const EVENT_ORDER: Readonly<Record<TaskEventType, Partial<Readonly<Record
   'Driver Failure': { idle: 'ended' },
   Driver: { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
   'Task hook failed': { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
+  'Task hook message': { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
+  'Downloading Artifacts': { idle: 'idle' },
+  'Failed Artifact Download': { idle: 'ended' },
+  Template: { idle: 'idle', up: 'up', ended: 'ended' },
   Started: { idle: 'up' },
   // Only an end whose beginning nobody saw comes without Started.
   Terminated: { up: 'ended', idle: 'ended' },
@@ -31,6 +35,7 @@ export const EVENT_ORDER: Readonly<Record<TaskEventType, Partial<Readonly<Record
   'Sibling Task Failed': { idle: 'idle', up: 'up', ended: 'ended' },
   'Leader Task Dead': { idle: 'idle', up: 'up', ended: 'ended' },
   'Main Tasks Dead': { idle: 'idle', up: 'up', ended: 'ended' },
+  'Alloc Unhealthy': { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
   'Supervision Lost': { idle: 'idle', up: 'up' },
   'Failed Restoring Task': { idle: 'idle', up: 'up' },
 };

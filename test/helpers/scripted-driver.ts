@@ -52,6 +52,8 @@ export class World {
   readonly #ended = new Map<string, Deferred<undefined>>();
   /** Everything that must never happen, as it happened. */
   readonly violations: string[] = [];
+  /** Of the workloads that were ever started, as the driver was told. */
+  readonly configs: TaskConfig[] = [];
   /** How many workloads were ever started. */
   spawned = 0;
   bootId = 'boot-1';
@@ -152,6 +154,7 @@ export class World {
     }
     this.#places.set(runId, place);
     this.spawned += 1;
+    this.configs.push(config);
     const run: Workload = {
       runId,
       allocId,

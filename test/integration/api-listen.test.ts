@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { claimSocketPath } from '../../src/api/unix-socket.js';
-import { startApi } from '../helpers/api-client.js';
+import { knownToken, startApi } from '../helpers/api-client.js';
 import { until } from '../helpers/until.js';
 
 describe('unix socket', () => {
@@ -47,7 +47,7 @@ describe('tcp', () => {
   const HOST = '127.0.0.1';
 
   it('asks for a token, a known host and no foreign origin', async () => {
-    await using api = await startApi({ tcp: { host: HOST, port: 0, token: 'secret' } });
+    await using api = await startApi({ tcp: { host: HOST, tokens: [knownToken('secret')] } });
     const port = Number(new URL(api.server.tcpUrl ?? '').port);
     const status = async (headers: Record<string, string>): Promise<number> =>
       (await api.ask('/v1/regions', { port, headers })).status;
@@ -61,11 +61,35 @@ describe('tcp', () => {
     assert.equal((await api.ask('/v1/nothing', { port })).status, 403);
   });
 
-  it('is never open to the network', async () => {
-    await assert.rejects(startApi({ tcp: { host: '0.0.0.0', port: 0, token: undefined } }), {
-      code: 'not_permitted',
-    });
-    await using api = await startApi({ tcp: { host: HOST, port: 0, token: undefined } });
+  it('lets a token do what its scope covers, from the next request on when it changes', async () => {
+    const tokens = [knownToken('reads', 'read'), knownToken('operates', 'operate')];
+    await using api = await startApi({ tcp: { host: HOST, tokens } });
+    const port = Number(new URL(api.server.tcpUrl ?? '').port);
+    const ask = (token: string, method: string, path: string) =>
+      api.ask(path, { port, method, headers: { 'x-nomad-token': token } });
+    assert.equal((await ask('reads', 'GET', '/v1/jobs')).status, 200);
+    const refused = await ask('reads', 'DELETE', '/v1/job/web');
+    assert.equal(refused.status, 403);
+    assert.match(refused.text, /the-read-one may read, this needs operate/);
+    assert.equal((await ask('operates', 'DELETE', '/v1/job/web')).status, 404);
+    api.server.changeAccess({ tokens: [knownToken('new')], names: [], tls: undefined });
+    assert.equal((await ask('reads', 'GET', '/v1/jobs')).status, 403);
+    assert.equal((await ask('new', 'GET', '/v1/jobs')).status, 200);
+    assert.throws(
+      () => {
+        api.server.changeAccess({ tokens: [], names: [], tls: undefined });
+      },
+      { code: 'not_permitted' },
+    );
+    assert.equal((await ask('new', 'GET', '/v1/jobs')).status, 200);
+  });
+
+  it('is never open to the network, and on loopback only when asked', async () => {
+    for (const host of ['0.0.0.0', HOST]) {
+      await assert.rejects(startApi({ tcp: { host } }), { code: 'not_permitted' });
+    }
+    await assert.rejects(startApi({ tcp: { host: '0.0.0.0', allowOpen: true } }), { code: 'not_permitted' });
+    await using api = await startApi({ tcp: { host: HOST, allowOpen: true } });
     const port = Number(new URL(api.server.tcpUrl ?? '').port);
     assert.equal((await api.ask('/v1/regions', { port })).status, 200);
     await until('the same on the unix socket', async () => (await api.ask('/v1/regions')).status === 200);

@@ -10,7 +10,7 @@ import { parseJobJson } from '../../src/jobspec/parse.js';
 import { CliError, EXIT } from '../../src/cli/exit.js';
 import { ApiClient } from '../../src/cli/http.js';
 import { displayWidth, sanitize } from '../../src/cli/render/text.js';
-import { startApi, type ApiUnderTest } from '../helpers/api-client.js';
+import { knownToken, startApi, type ApiUnderTest } from '../helpers/api-client.js';
 import { CLI } from './cli-world.js';
 
 const COLUMNS = 80;
@@ -99,9 +99,7 @@ describe('a disk that refuses writes', { timeout: 60_000 }, () => {
   it('is told with every answer, once a command', async () => {
     await using api = await startApi();
     const heard: string[] = [];
-    const client = new ApiClient({ kind: 'unix', path: api.socketPath }, undefined, (text) =>
-      heard.push(text),
-    );
+    const client = new ApiClient({ kind: 'unix', path: api.socketPath }, {}, (text) => heard.push(text));
     await client.get('/v1/jobs');
     assert.equal(heard.length, 0);
     Object.assign(api.store, {
@@ -116,7 +114,7 @@ describe('a disk that refuses writes', { timeout: 60_000 }, () => {
 describe('a socket that is not for us', { timeout: 60_000 }, () => {
   it('is told apart from a daemon that is not there', async () => {
     await using api = await startApi();
-    const client = new ApiClient({ kind: 'unix', path: api.socketPath }, undefined);
+    const client = new ApiClient({ kind: 'unix', path: api.socketPath }, {});
     const isCli = (exitCode: number) => (error: unknown) =>
       error instanceof CliError && error.exitCode === exitCode;
     await client.get('/v1/jobs');
@@ -141,7 +139,7 @@ async function asNobody(work: () => Promise<void>): Promise<void> {
 describe('a daemon on TCP', { timeout: 60_000 }, () => {
   it('wants a token', async () => {
     const token = 'correct horse battery';
-    await using api = await startApi({ tcp: { host: '127.0.0.1', port: 0, token } });
+    await using api = await startApi({ tcp: { host: '127.0.0.1', tokens: [knownToken(token)] } });
     const run = async (env: Record<string, string>): Promise<{ code: unknown; stderr: string }> => {
       const child = spawn(process.execPath, [CLI, '--address', api.server.tcpUrl ?? '', 'ps'], {
         env: { PATH: process.env['PATH'] ?? '', ...env },

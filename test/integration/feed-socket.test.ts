@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, it } from 'node:test';
-import { FeedClient, readLines, startApi } from '../helpers/api-client.js';
+import { FeedClient, knownToken, readLines, startApi } from '../helpers/api-client.js';
 import { FakeClock } from '../helpers/fake-clock.js';
 import { jobRecord, putJob } from '../helpers/records.js';
 import { until } from '../helpers/until.js';
@@ -104,7 +104,7 @@ describe('feed sockets', () => {
   });
 
   it('asks for the same rights over TCP as the rest', async () => {
-    await using api = await startApi({ tcp: { host: '127.0.0.1', port: 0, token: 'secret' } });
+    await using api = await startApi({ tcp: { host: '127.0.0.1', tokens: [knownToken('secret', 'read')] } });
     const url = `${(api.server.tcpUrl ?? '').replace('http', 'ws')}/v1/feed?snapshot=true`;
     const stranger = new FeedClient(url);
     assert.equal((await until('the close', () => stranger.closed)).code, 1008);

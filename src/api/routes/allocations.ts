@@ -18,6 +18,7 @@ export function allocationRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/allocations',
       summary: 'Lists allocs',
       query: ['prefix'],
@@ -27,6 +28,7 @@ export function allocationRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/allocation/:id',
       summary: 'Reads an alloc',
       watch: (call) => `alloc/${findAlloc(store, call.param('id')).record.id}`,
@@ -35,6 +37,7 @@ export function allocationRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: WRITE,
+      scope: 'operate',
       path: '/v1/allocation/:id/stop',
       summary: 'Stops an alloc; a new one takes its place',
       query: ['no_shutdown_delay'],
@@ -50,6 +53,7 @@ function clientRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: WRITE,
+      scope: 'operate',
       path: '/v1/client/allocation/:id/restart',
       summary: 'Restarts one task (TaskName) or the running ones of an alloc',
       handle: (call) => restart(services, call),
@@ -57,6 +61,7 @@ function clientRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: WRITE,
+      scope: 'operate',
       path: '/v1/client/allocation/:id/signal',
       summary: 'Sends a signal to one task (Task) or to all running ones of an alloc',
       handle: (call) => signal(services, call),
@@ -64,6 +69,7 @@ function clientRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/client/allocation/:id/stats',
       summary: 'Says what the running tasks of an alloc use now',
       query: ['task'],
@@ -79,6 +85,7 @@ function clientRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/client/allocation/:id/checks',
       summary: 'Always empty: there are no service checks',
       handle: (call) => {

@@ -30,6 +30,7 @@ export function nodeRoutes({ store, operations, view }: Services): readonly Rout
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/nodes',
       summary: 'Lists nodes: this host',
       query: ['prefix'],
@@ -40,6 +41,7 @@ export function nodeRoutes({ store, operations, view }: Services): readonly Rout
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/node/:id',
       summary: 'Reads a node',
       watch: () => 'node',
@@ -48,6 +50,7 @@ export function nodeRoutes({ store, operations, view }: Services): readonly Rout
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/node/:id/allocations',
       summary: 'Lists the allocs on a node, in full',
       watch: () => 'allocs',
@@ -64,6 +67,7 @@ export function hostRoutes({ operations }: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/client/stats',
       summary: 'Says what this host uses: memory, processors, uptime, the disk of the data dir',
       handle: async () => hostUsageToWire(await operations.hostUsage(), operations.node()),
@@ -78,6 +82,7 @@ export function evaluationRoutes({ view, evaluations }: Services): readonly Rout
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/evaluations',
       summary: 'Lists the evaluations that this agent has made since it started, newest first',
       query: ['prefix'],
@@ -86,6 +91,7 @@ export function evaluationRoutes({ view, evaluations }: Services): readonly Rout
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/evaluation/:id',
       summary: 'Reads an evaluation',
       handle: find,
@@ -93,6 +99,7 @@ export function evaluationRoutes({ view, evaluations }: Services): readonly Rout
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/evaluation/:id/allocations',
       summary: 'Lists the allocs that an evaluation has touched',
       handle: (call): readonly AllocListStub[] => {
@@ -108,6 +115,7 @@ export function agentRoutes({ store, operations }: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/agent/self',
       summary: 'Says who this agent is',
       handle: () => agentSelfToWire(operations),
@@ -115,6 +123,7 @@ export function agentRoutes({ store, operations }: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/agent/health',
       summary: 'Says whether the agent is well: 200, or 500 while the disk refuses writes',
       status: () => (store.trouble() === undefined ? 200 : 500),
@@ -123,6 +132,7 @@ export function agentRoutes({ store, operations }: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/agent/members',
       summary: 'Lists the members of the cluster: this agent',
       handle: () => ({
@@ -135,6 +145,7 @@ export function agentRoutes({ store, operations }: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/status/leader',
       summary: 'Says who leads',
       handle: () => LEADER,
@@ -142,6 +153,7 @@ export function agentRoutes({ store, operations }: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/regions',
       summary: 'Lists regions',
       handle: () => [REGION],
@@ -154,6 +166,7 @@ export function searchRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: WRITE,
+      scope: 'read',
       path: '/v1/search',
       summary: 'Finds jobs, allocs, nodes and evaluations whose id begins so',
       handle: ({ body }) => search(services, parseBody(SearchBody, body)),

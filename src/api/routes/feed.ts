@@ -1,6 +1,6 @@
-/** Owns the routes of the feed: lines over HTTP; the websocket is served by feed-socket.ts. */
+/** Owns the routes of the feed: as a websocket, and as lines over HTTP. */
 import type { Feed } from '../feed.js';
-import { FEED_PATH } from '../feed-socket.js';
+import { LONGEST_FEED_MESSAGE_BYTES, serveFeed } from '../feed-socket.js';
 import type { Route } from '../route.js';
 
 const QUERY = ['topic', 'index', 'snapshot'];
@@ -10,13 +10,17 @@ export function feedRoutes(feed: Feed): readonly Route[] {
     {
       kind: 'socket',
       methods: ['GET'],
-      path: FEED_PATH,
+      scope: 'read',
+      path: '/v1/feed',
       summary: 'The feed as a websocket: one JSON object a message',
       query: QUERY,
+      longestMessageBytes: LONGEST_FEED_MESSAGE_BYTES,
+      serve: (call, peer) => serveFeed(feed, call, peer),
     },
     {
       kind: 'stream',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/event/stream',
       summary: 'The feed as lines: one JSON object each',
       query: QUERY,

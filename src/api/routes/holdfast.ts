@@ -17,6 +17,7 @@ export function holdfastRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/holdfast/allocation/:id/runs',
       summary: 'Lists the attempts to run the tasks of an alloc, each with its true end',
       query: ['task'],
@@ -26,6 +27,7 @@ export function holdfastRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/holdfast/events',
       summary: 'Lists task events from the durable history, oldest first',
       query: ['job', 'alloc', 'task', 'since', 'limit'],
@@ -35,6 +37,7 @@ export function holdfastRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/holdfast/doctor',
       summary: 'Looks for leftovers and inconsistencies on this host',
       handle: () => doctor(services, false),
@@ -42,6 +45,7 @@ export function holdfastRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: WRITE,
+      scope: 'operate',
       path: '/v1/holdfast/doctor',
       summary: 'Looks for leftovers and inconsistencies, and cures those that can be',
       handle: () => doctor(services, true),

@@ -28,6 +28,7 @@ export function jobRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/jobs',
       summary: 'Lists jobs',
       query: ['prefix'],
@@ -37,6 +38,7 @@ export function jobRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: WRITE,
+      scope: 'operate',
       path: '/v1/jobs',
       summary: 'Registers a job: creates it, makes a new version, or does nothing when it is the same',
       handle: (call) => register(services, call),
@@ -44,6 +46,7 @@ export function jobRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: WRITE,
+      scope: 'read',
       path: '/v1/validate/job',
       summary: 'Checks a job without registering it',
       handle: ({ body }) => validateJob(parseBody(ValidateBody, body).Job),
@@ -51,6 +54,7 @@ export function jobRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/job/:id',
       summary: 'Reads a job',
       watch: (call) => `job/${call.param('id')}`,
@@ -59,6 +63,7 @@ export function jobRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['DELETE'],
+      scope: 'operate',
       path: '/v1/job/:id',
       summary: 'Stops a job, and with purge forgets it once its allocs have ended',
       query: ['purge', 'no_shutdown_delay'],
@@ -67,6 +72,7 @@ export function jobRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: WRITE,
+      scope: 'read',
       path: '/v1/job/:id/plan',
       summary: 'Says what registering a job would do, without doing it',
       handle: (call) => plan(services, call),
@@ -75,6 +81,7 @@ export function jobRoutes(services: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/job/:id/evaluations',
       summary: 'Lists the evaluations of a job that this agent has made since it started',
       handle: (call) => evaluations.list().filter(({ JobID }) => JobID === call.param('id')),
@@ -88,6 +95,7 @@ function jobPartRoutes({ store, view }: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/job/:id/summary',
       summary: 'Counts the allocs of a job by group and status',
       watch,
@@ -96,6 +104,7 @@ function jobPartRoutes({ store, view }: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/job/:id/allocations',
       summary: 'Lists the allocs of a job',
       watch,
@@ -104,6 +113,7 @@ function jobPartRoutes({ store, view }: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/job/:id/versions',
       summary: 'Lists the versions of a job, newest first',
       watch,
@@ -112,6 +122,7 @@ function jobPartRoutes({ store, view }: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/job/:id/deployment',
       summary: 'Always null: there are no deployments on a single host',
       handle: () => null,
@@ -119,6 +130,7 @@ function jobPartRoutes({ store, view }: Services): readonly Route[] {
     {
       kind: 'json',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/job/:id/deployments',
       summary: 'Always empty: there are no deployments on a single host',
       handle: () => [],

@@ -23,6 +23,7 @@ export function logRoutes(services: Services): readonly Route[] {
     {
       kind: 'stream',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/client/fs/logs/:id',
       summary: 'Reads, and with follow goes on reading, what a task has written, across rotated files',
       query: ['task', 'type', 'follow', 'origin', 'offset', 'lines', 'since', 'file', 'plain'],

@@ -20,6 +20,7 @@ export function metricRoutes(services: Services, sources: Sources): readonly Rou
     {
       kind: 'stream',
       methods: ['GET'],
+      scope: 'read',
       path: '/v1/metrics',
       summary: "Metrics of tasks, host and agent in Prometheus' text format",
       query: ['format'],

@@ -57,7 +57,11 @@ function phaseStatus(view: TaskView, state: TaskState, nowMs: number): TaskStatu
     case 'prestart':
     case 'starting':
     case 'stopping':
-      return { text: withReason(Phase, PhaseDetail), tone: 'warn', trouble: 'changing' };
+      return {
+        text: withReason(Phase, PhaseDetail) + waited(state, nowMs),
+        tone: 'warn',
+        trouble: 'changing',
+      };
     case 'exited':
       return {
         text: withReason('exited', state.Holdfast.LastExit?.Text ?? ''),
@@ -68,6 +72,12 @@ function phaseStatus(view: TaskView, state: TaskState, nowMs: number): TaskStatu
     case 'complete':
       return overStatus(view, state);
   }
+}
+
+/** ` (12s)`: how long a hook has been waited for. */
+function waited({ Holdfast: { WaitingSince } }: TaskState, nowMs: number): string {
+  const sinceMs = WaitingSince === undefined ? undefined : rfc3339ToMs(WaitingSince);
+  return sinceMs === undefined ? '' : ` (${formatWait(nowMs - sinceMs)})`;
 }
 
 /** `backoff, retry in 12s (2/3 used; exited 3)`. */

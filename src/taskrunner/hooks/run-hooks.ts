@@ -1,9 +1,23 @@
-/** Owns the running of a task's hooks: order, what a failure means, and the state that hooks want back. */
+/** Owns the running of a task's hooks: order, bounds, what a failure means, and the state that hooks want back. */
+import { sleep, type Clock } from '../../base/clock.js';
 import { AgentError, describeError, isRecoverable } from '../../base/errors.js';
 import type { Logger } from '../../base/log.js';
+import type { TaskMount } from '../../drivers/driver.js';
 import type { TaskEvent } from '../../events/task-event.js';
+import type { Task } from '../../jobspec/types.js';
 import type { HookRecord } from '../../state/store.js';
-import type { HookContext, TaskHook } from './hook.js';
+import { runBounded } from './bounded.js';
+import {
+  HOOK_DEADLINES_MS,
+  HookFailure,
+  type BoundedPhase,
+  type HookContext,
+  type TaskHook,
+  type WatchContext,
+} from './hook.js';
+
+/** How soon a store that refuses writes is asked again; the same as for an intent. */
+const SAVE_RETRY_MS = 1_000;
 
 /** How a prestart phase ended. */
 export type PrestartResult =
@@ -17,11 +31,16 @@ export type PrestartResult =
 
 export interface HookDeps {
   readonly hooks: readonly TaskHook[];
+  readonly clock: Clock;
   readonly bootId: string;
   readonly logger: Logger;
-  /** Stores what a hook wants back. A refusal fails the hook: it would be run a second time. */
+  /** Stores what a hook wants back. */
   readonly save: (record: HookRecord) => Promise<void>;
 }
+
+/** What the hooks of a phase have in common; the rest belongs to the single hook. */
+export type PhaseContext = Omit<HookContext, 'data' | 'logger' | 'clock'>;
+export type WatchPhaseContext = Omit<WatchContext, 'data' | 'logger' | 'clock' | 'save'>;
 
 /** The hooks of one task runner. A slow poststart may still be at work when a later phase begins; no other may. */
 export class TaskHooks {
@@ -42,29 +61,32 @@ export class TaskHooks {
 
   /** Environment given by hooks, in the hooks' order. */
   env(): readonly Readonly<Record<string, string>>[] {
-    return this.#deps.hooks.flatMap((hook) => {
-      const record = this.#records.get(hook.name);
-      return record === undefined ? [] : [record.env];
-    });
+    return this.#inOrder().map(({ env }) => env);
+  }
+
+  /** Mounts given by hooks, in the hooks' order. */
+  mounts(): readonly TaskMount[] {
+    return this.#inOrder().flatMap(({ mounts }) => mounts ?? []);
   }
 
   /** Runs the prestart hooks that are not done. Never rejects. */
-  async prestart(context: Omit<HookContext, 'data'>): Promise<PrestartResult> {
+  async prestart(context: PhaseContext): Promise<PrestartResult> {
     for (const hook of this.#deps.hooks) {
       if (hook.prestart === undefined || this.#isDone(hook)) continue;
       if (context.signal.aborted) return cancelled(hook);
       try {
-        const answer = await hook.prestart({ ...context, data: this.#data(hook) });
-        if (answer !== undefined) {
-          await this.#remember({
-            ...this.#id,
-            hook: hook.name,
-            done: answer.done !== undefined,
-            bootId: answer.done === 'this_boot' ? this.#deps.bootId : undefined,
-            env: answer.env ?? {},
-            data: answer.data ?? {},
-          });
-        }
+        const answer = await this.#call(hook, 'prestart', context, (own) => hook.prestart?.(own));
+        if (answer === undefined) continue;
+        const record: HookRecord = {
+          ...this.#id,
+          hook: hook.name,
+          done: answer.done !== undefined,
+          bootId: answer.done === 'this_boot' ? this.#deps.bootId : undefined,
+          env: answer.env ?? {},
+          data: answer.data ?? {},
+          ...(answer.mounts === undefined ? {} : { mounts: answer.mounts }),
+        };
+        await this.#remember(record, context);
       } catch (error) {
         if (isAborted(context.signal)) return cancelled(hook);
         return {
@@ -79,22 +101,100 @@ export class TaskHooks {
   }
 
   /** Runs another phase: all hooks, whatever fails; stop hooks in reverse order. Never rejects. */
-  async run(
-    phase: 'poststart' | 'preKill' | 'exited' | 'stop',
-    context: Omit<HookContext, 'data'>,
-  ): Promise<void> {
-    const hooks = phase === 'stop' ? this.#deps.hooks.toReversed() : this.#deps.hooks;
-    for (const hook of hooks) {
-      try {
-        await hook[phase]?.({ ...context, data: this.#data(hook) });
-      } catch (error) {
-        this.#deps.logger.warn(
-          { hook: hook.name, phase, error: describeError(error) },
-          'task hook failed, ignoring',
-        );
-        context.emit({ type: 'Task hook failed', hook: hook.name, error: describeError(error) });
-      }
+  async run(phase: Exclude<BoundedPhase, 'prestart' | 'update'>, context: PhaseContext): Promise<void> {
+    const { hooks } = this.#deps;
+    for (const hook of phase === 'stop' ? hooks.toReversed() : hooks) {
+      if (hook[phase] === undefined) continue;
+      await this.#tolerate(hook, phase, context, (own) => hook[phase]?.(own));
     }
+  }
+
+  /** Runs the update phase. Never rejects. */
+  async update(context: PhaseContext, before: Task): Promise<void> {
+    for (const hook of this.#deps.hooks) {
+      if (hook.update === undefined) continue;
+      await this.#tolerate(hook, 'update', context, (own) => hook.update?.(own, before));
+    }
+  }
+
+  /** Begins what hooks do beside the workload, until the signal of `context` aborts. Returns at once. */
+  watch(context: WatchPhaseContext): void {
+    for (const hook of this.#deps.hooks) {
+      if (hook.watch === undefined) continue;
+      const own: WatchContext = {
+        ...context,
+        ...this.#own(hook),
+        save: (data) => this.#keep(hook, data, context),
+      };
+      hook.watch(own).catch((error: unknown) => {
+        if (!context.signal.aborted) this.#tell(hook, 'watch', context, error);
+      });
+    }
+  }
+
+  async #tolerate(
+    hook: TaskHook,
+    phase: BoundedPhase,
+    context: PhaseContext,
+    work: (own: HookContext) => Promise<void> | undefined,
+  ): Promise<void> {
+    try {
+      await this.#call(hook, phase, context, work);
+    } catch (error) {
+      this.#tell(hook, phase, context, error);
+    }
+  }
+
+  #tell(hook: TaskHook, phase: string, context: Pick<PhaseContext, 'emit'>, error: unknown): void {
+    const text = describeError(error);
+    this.#deps.logger.warn({ hook: hook.name, phase, error: text }, 'task hook failed, ignoring');
+    context.emit({ type: 'Task hook failed', hook: hook.name, error: text });
+  }
+
+  async #call<T>(
+    hook: TaskHook,
+    phase: BoundedPhase,
+    context: PhaseContext,
+    work: (own: HookContext) => Promise<T> | undefined,
+  ): Promise<T | undefined> {
+    let over = false;
+    let said = false;
+    const waitFor = (what: string): void => {
+      said = true;
+      if (!over) context.waitFor(what);
+    };
+    const bounds = {
+      clock: this.#deps.clock,
+      name: `hook ${hook.name} (${phase})`,
+      limitMs: hook.deadlinesMs?.[phase] ?? HOOK_DEADLINES_MS[phase],
+      outer: context.signal,
+      onSlow: () => {
+        if (!said) waitFor(`hook ${hook.name}`);
+      },
+    };
+    try {
+      return await runBounded(bounds, async (signal) => {
+        const emit = (event: TaskEvent): void => {
+          if (!over) context.emit(event);
+        };
+        return await work({ ...context, ...this.#own(hook), emit, waitFor, signal });
+      });
+    } finally {
+      over = true;
+    }
+  }
+
+  #own(hook: TaskHook): Pick<HookContext, 'data' | 'logger' | 'clock'> {
+    const { clock, logger } = this.#deps;
+    return {
+      data: this.#records.get(hook.name)?.data ?? {},
+      clock,
+      logger: logger.child({ hook: hook.name }),
+    };
+  }
+
+  #inOrder(): readonly HookRecord[] {
+    return this.#deps.hooks.flatMap(({ name }) => this.#records.get(name) ?? []);
   }
 
   #isDone(hook: TaskHook): boolean {
@@ -102,15 +202,34 @@ export class TaskHooks {
     return record?.done === true && (record.bootId === undefined || record.bootId === this.#deps.bootId);
   }
 
-  #data(hook: TaskHook): Readonly<Record<string, string>> {
-    return this.#records.get(hook.name)?.data ?? {};
+  #keep(
+    hook: TaskHook,
+    data: Readonly<Record<string, string>>,
+    context: Pick<PhaseContext, 'signal' | 'waitFor'>,
+  ): Promise<void> {
+    const none = { ...this.#id, hook: hook.name, done: false, bootId: undefined, env: {} };
+    return this.#remember({ ...(this.#records.get(hook.name) ?? none), data }, context);
   }
 
-  async #remember(record: HookRecord): Promise<void> {
+  /**
+   * Stores what a hook wants back before anything follows from it. A disk that refuses writes is no failure of the task:
+   * it is asked again, for as long as it takes, and what the hook did is not done twice.
+   */
+  async #remember(record: HookRecord, context: Pick<PhaseContext, 'signal' | 'waitFor'>): Promise<void> {
     const before = this.#records.get(record.hook);
     if (before !== undefined && JSON.stringify(before) === JSON.stringify(record)) return;
-    await this.#deps.save(record);
-    this.#records.set(record.hook, record);
+    for (;;) {
+      try {
+        await this.#deps.save(record);
+        this.#records.set(record.hook, record);
+        return;
+      } catch (error) {
+        if (error instanceof AgentError && error.code === 'internal') throw error;
+        context.waitFor(`the store, to keep what hook ${record.hook} did: ${describeError(error)}`);
+        await sleep(this.#deps.clock, SAVE_RETRY_MS, context.signal);
+        context.signal.throwIfAborted();
+      }
+    }
   }
 }
 
@@ -124,8 +243,9 @@ function cancelled(hook: TaskHook): PrestartResult {
   return { kind: 'failed', event, recoverable: true, cancelled: true };
 }
 
-/** A bad config is told as what it is; any other failure under the hook's name. */
+/** A bad config is told as what it is, a failure with its own event by that; any other under the hook's name. */
 function failure(hook: TaskHook, error: unknown): TaskEvent {
+  if (error instanceof HookFailure) return error.event;
   if (error instanceof AgentError && error.code === 'driver_config_invalid') {
     return { type: 'Failed Validation', error: error.message };
   }

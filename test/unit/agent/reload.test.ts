@@ -11,7 +11,10 @@ const OTHER: Required<AgentConfig> = {
   dataDir: '/elsewhere',
   socket: '/elsewhere/s',
   http: { host: '127.0.0.1', port: 1 },
-  token: 'a-token-of-sixteen',
+  tokens: [{ name: 'ci', scope: 'read', sha256: '00'.repeat(32) }],
+  tls: { cert: 'c', key: 'k', clientCa: undefined },
+  httpNames: ['worker-7.example'],
+  socketGid: 7,
   logLevel: 'debug',
   maxKillTimeoutMs: 5,
   cgroupRoot: 'other.slice',
@@ -25,6 +28,8 @@ test('each setting is either applied at once or said to need a restart, and told
   const live = new Map([
     ['logLevel', 'log_level'],
     ['maxKillTimeoutMs', 'max_kill_timeout'],
+    ['tokens', 'tokens_file'],
+    ['httpNames', 'http_names'],
   ]);
   for (const [key, value] of Object.entries(OTHER)) {
     const change = compareConfig(base, { ...base, [key]: value });

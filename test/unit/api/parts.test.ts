@@ -12,13 +12,16 @@ import { pickByPrefix } from '../../../src/api/lookup.js';
 import { parseBody, Query } from '../../../src/api/query.js';
 import { pathPattern } from '../../../src/api/route.js';
 import { AgentError } from '../../../src/base/errors.js';
+import { SCOPES } from '../../../src/base/tokens.js';
 import type { FeedRow } from '../../../src/state/store.js';
+import { knownToken } from '../../helpers/api-client.js';
 import { FakeClock } from '../../helpers/fake-clock.js';
 import { jobRecord } from '../../helpers/records.js';
 
 describe('guard', () => {
-  const LOCAL = tcpGuard('127.0.0.1', undefined);
-  const WIDE = tcpGuard('0.0.0.0', 'secret');
+  const BASE = { tokens: [], names: ['worker-7'], allowOpen: true };
+  const LOCAL = tcpGuard({ ...BASE, host: '127.0.0.1' });
+  const WIDE = tcpGuard({ ...BASE, host: '0.0.0.0', tokens: [knownToken('secret', 'operate')] });
   const CASES = [
     [LOCAL, { host: '127.0.0.1:4646' }, true],
     [LOCAL, { host: 'LocalHost:4646' }, true],
@@ -27,11 +30,15 @@ describe('guard', () => {
     [LOCAL, {}, false],
     [LOCAL, { host: 'rebound.example:4646' }, false],
     [LOCAL, { host: '127.0.0.1.rebound.example' }, false],
+    [LOCAL, { host: '10.0.0.7:4646' }, false],
     [LOCAL, { host: 'localhost:4646', origin: 'http://localhost:4646' }, true],
     [LOCAL, { host: 'localhost:4646', origin: 'http://localhost:9999' }, false],
     [LOCAL, { host: 'localhost:4646', origin: 'null' }, false],
     [WIDE, { host: 'worker-7:4646' }, false],
     [WIDE, { host: 'worker-7:4646', authorization: 'Bearer secret' }, true],
+    [WIDE, { host: '10.0.0.7:4646', authorization: 'Bearer secret' }, true],
+    [WIDE, { host: '[fd00::7]:4646', authorization: 'Bearer secret' }, true],
+    [WIDE, { host: 'rebound.example:4646', authorization: 'Bearer secret' }, false],
     [WIDE, { host: 'worker-7:4646', authorization: 'bearer secret' }, true],
     [WIDE, { host: 'worker-7:4646', authorization: 'Basic secret' }, false],
     [WIDE, { host: 'worker-7:4646', authorization: 'Bearer secrets' }, false],
@@ -40,15 +47,27 @@ describe('guard', () => {
 
   it('lets in whom it should', () => {
     for (const [guard, headers, passes] of CASES) {
-      assert.equal(decideRefusal(guard, headers) === undefined, passes, JSON.stringify(headers));
+      assert.equal(decideRefusal(guard, headers, 'operate') === undefined, passes, JSON.stringify(headers));
+    }
+  });
+
+  it('asks for what the route asks for', () => {
+    for (const [at, held] of SCOPES.entries()) {
+      const guard = tcpGuard({ ...BASE, host: '0.0.0.0', tokens: [knownToken('secret', held)] });
+      for (const [needed, scope] of SCOPES.entries()) {
+        const refusal = decideRefusal(guard, { host: '10.0.0.1', 'x-nomad-token': 'secret' }, scope);
+        assert.equal(refusal === undefined, at >= needed, `${held} for ${scope}`);
+      }
     }
   });
 
   it('does not open the host to the network without a token', () => {
     for (const host of ['0.0.0.0', '::', '10.0.0.1']) {
-      for (const token of [undefined, ''])
-        assert.throws(() => tcpGuard(host, token), { code: 'not_permitted' });
+      assert.throws(() => tcpGuard({ ...BASE, host }), { code: 'not_permitted' });
     }
+    assert.throws(() => tcpGuard({ ...BASE, host: '127.0.0.1', allowOpen: false }), {
+      code: 'not_permitted',
+    });
   });
 });
 

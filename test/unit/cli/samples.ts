@@ -221,6 +221,7 @@ export function event(own: Partial<TaskEventRow> = {}): TaskEventRow {
     KillError: '',
     StartDelay: 0,
     ValidationError: '',
+    DownloadError: '',
     FailedSibling: '',
     TaskSignal: '',
     TaskSignalReason: '',

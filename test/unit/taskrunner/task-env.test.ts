@@ -76,16 +76,16 @@ describe('task environment', () => {
     assert.match(buildTaskEnv(input({ agentEnv: {} })).env['PATH'] ?? '', /\/usr\/bin/);
   });
 
-  it('lets the job file win over hooks, hooks over NOMAD_*, all over what is inherited', () => {
+  it('lets hooks win over the job file, it over NOMAD_*, all over what is inherited', () => {
     const agentEnv = { HOME: 'agent', LANG: 'agent', TZ: 'agent' };
     const hookEnv = [
       { HOME: 'hook 1', LANG: 'hook 1', NOMAD_DC: 'hook 1' },
       { HOME: 'hook 2', NOMAD_DC: 'hook 2' },
     ];
-    const env = withEnv({ NOMAD_DC: 'file' }, { agentEnv, hookEnv });
+    const env = withEnv({ NOMAD_DC: 'file', NOMAD_REGION: 'file' }, { agentEnv, hookEnv });
     assert.deepEqual(
-      [env['TZ'], env['LANG'], env['HOME'], env['NOMAD_DC']],
-      ['agent', 'hook 1', 'hook 2', 'file'],
+      [env['TZ'], env['LANG'], env['HOME'], env['NOMAD_DC'], env['NOMAD_REGION']],
+      ['agent', 'hook 1', 'hook 2', 'hook 2', 'file'],
     );
   });
 

@@ -1,0 +1,64 @@
+/** Owns the bound of one call of a hook: its deadline, its cancelling, and the word about what takes long. */
+import { addAbortListener } from 'node:events';
+import { orAborted } from '../../base/abort.js';
+import type { Clock } from '../../base/clock.js';
+import { AgentError } from '../../base/errors.js';
+
+/** A call that takes longer is told of in the task's phase. */
+const SLOW_MS = 1_000;
+/** A cancelled hook has this long to put down what it holds; then nobody waits for it any longer. */
+const GRACE_MS = 1_000;
+
+export interface Bounds {
+  readonly clock: Clock;
+  readonly name: string;
+  readonly limitMs: number;
+  /** Of the phase: kill, or the agent's leaving. */
+  readonly outer: AbortSignal;
+  /** Called once, when the work takes long. */
+  readonly onSlow: () => void;
+}
+
+/**
+ * Runs `work` with a signal of its own. Work that does not heed the signal goes on by itself, unheard.
+ * @throws AgentError timeout (recoverable) at the deadline, the signal's reason when `outer` aborts, else what `work` throws
+ */
+export async function runBounded<T>(
+  { clock, name, limitMs, outer, onSlow }: Bounds,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const own = new AbortController();
+  const late = new AgentError('timeout', `${name} was not done after ${limitMs / 1000}s`, {
+    recoverable: true,
+  });
+  using deadline = clock.setTimer(limitMs, () => {
+    own.abort(late);
+  });
+  using slow = clock.setTimer(SLOW_MS, onSlow);
+  const relay = addAbortListener(outer, () => {
+    own.abort(outer.reason);
+  });
+  deadline.unref();
+  slow.unref();
+  try {
+    const running = work(own.signal);
+    const waited = await orAborted(running, [own.signal]);
+    if (waited.kind === 'value') return waited.value;
+    await settled(running, clock);
+    throw own.signal.reason;
+  } finally {
+    relay[Symbol.dispose]();
+  }
+}
+
+async function settled(work: Promise<unknown>, clock: Clock): Promise<void> {
+  const grace = new AbortController();
+  using timer = clock.setTimer(GRACE_MS, () => {
+    grace.abort();
+  });
+  timer.unref();
+  await orAborted(
+    work.catch(() => undefined),
+    [grace.signal],
+  );
+}
