@@ -341,6 +341,7 @@ static int become_session(struct session *s, pid_t parent) {
 	(void) sigemptyset(&told);
 	(void) sigaddset(&told, SIGCHLD);
 	(void) sigaddset(&told, SIGTERM);
+	(void) sigaddset(&told, SIGUSR1);
 	if (sigprocmask(SIG_BLOCK, &told, NULL) < 0)
 		return -errno;
 	s->signals = signalfd(-1, &told, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -4,8 +4,8 @@
  */
 import { AllocTable } from '../allocrunner/alloc-table.js';
 import type { AgentOperations } from '../api/operations.js';
-import { createApiServer, type TcpAccess } from '../api/server.js';
-import type { Clock } from '../base/clock.js';
+import type { TcpAccess } from '../api/server.js';
+import { sleep, type Clock } from '../base/clock.js';
 import { describeError } from '../base/errors.js';
 import { readBootId } from '../base/host.js';
 import type { Logger } from '../base/log.js';
@@ -28,6 +28,9 @@ import { bindToHost, readMachineMark } from './host-binding.js';
 import { gatherNodeFacts, interpolationFacts, readNodeId } from './node.js';
 import { createOperations } from './operations.js';
 import { statusLine } from './status-line.js';
+
+/** How long the doors stay shut for the sake of the tasks: most are found in a few milliseconds each. */
+const LOOK_FIRST_MS = 1_000;
 
 /** A running agent. */
 export interface Agent {
@@ -139,6 +142,9 @@ export async function startAgent(
       warnings: () => [...warnings(store), ...strays],
     });
     await scheduler.restore();
+    await lookFirst(allocs, clock, logger);
+    // Read only now: it is half of all the code, and a task that died meanwhile need not wait for it.
+    const { createApiServer } = await import('../api/server.js');
     const server = await createApiServer(
       { store, operations, clock, logger, dataDir: config.dataDir },
       {
@@ -189,6 +195,21 @@ export async function startAgent(
     await scope.close();
     throw error;
   }
+}
+
+/** Finds out about the tasks before anything else is done; what takes long is left to itself. */
+async function lookFirst(allocs: AllocTable, clock: Clock, logger: Logger): Promise<void> {
+  if (allocs.liveCount() === 0) return;
+  const fromMs = clock.monoMs();
+  const known = new AbortController();
+  const all = allocs.known().then(() => {
+    logger.info(
+      { allocs: allocs.liveCount(), took_ms: Math.round(clock.monoMs() - fromMs) },
+      'tasks are supervised',
+    );
+    known.abort();
+  });
+  await Promise.race([all, sleep(clock, LOOK_FIRST_MS, known.signal)]);
 }
 
 /** Who may use the TCP listener, and by which names. */

@@ -1,7 +1,6 @@
 /** Owns the agent's settings: defaults, the config file, command line options, in rising order. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
 import type { TlsSettings } from '../api/listener.js';
 import { AgentError, describeError } from '../base/errors.js';
@@ -111,7 +110,9 @@ export async function readAgentConfig(
 async function readFileSettings(path: string): Promise<z.infer<typeof fileSchema>> {
   let raw: unknown;
   try {
-    raw = parseYaml(await readFile(path, 'utf8'));
+    // Read only where there is a file.
+    const { parse } = await import('yaml');
+    raw = parse(await readFile(path, 'utf8'));
   } catch (cause) {
     throw new AgentError('bad_request', `cannot read the config file ${path}: ${describeError(cause)}`, {
       cause,

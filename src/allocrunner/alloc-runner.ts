@@ -87,6 +87,11 @@ export class AllocRunner {
     this.#react();
   }
 
+  /** Resolves when it is known of every task what became of it while no agent was there. */
+  async known(): Promise<void> {
+    await Promise.all([...this.#runners.values()].map((runner) => runner.known));
+  }
+
   /** Resolves when every task is complete, or was let go by `shutdown`. */
   async done(): Promise<void> {
     await Promise.all([...this.#runners.values()].map((runner) => runner.done));

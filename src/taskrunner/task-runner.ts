@@ -78,6 +78,7 @@ export class TaskRunner {
   readonly #mailbox: Mailbox<Message>;
   readonly #hooks: TaskHooks;
   readonly #done = new Deferred<undefined>();
+  readonly #known = new Deferred<undefined>();
   #subject: TaskRunnerSubject;
   #state: RunnerState;
   #handle: DriverHandle | undefined;
@@ -134,6 +135,11 @@ export class TaskRunner {
   /** Resolves when the stop hooks ran, or when the agent let go of the task. */
   get done(): Promise<unknown> {
     return this.#done.promise;
+  }
+
+  /** Resolves when this agent has found out what its record is about: at once for a task that has never run. */
+  get known(): Promise<unknown> {
+    return this.#known.promise;
   }
 
   /** The newest record, perhaps a moment ahead of the store. */
@@ -243,6 +249,7 @@ export class TaskRunner {
       maxKillTimeoutMs: maxKillTimeoutMs(),
     });
     this.#state = result.state;
+    if (this.supervision !== 'not_known_yet') this.#known.resolve(undefined);
     if (result.refused !== undefined) {
       reply?.reject(new AgentError('not_running', `${this.#subject.task.name}: ${result.refused}`));
       return undefined;
