@@ -3,6 +3,7 @@ import type { AllocRunner } from '../allocrunner/alloc-runner.js';
 import type { AllocTable } from '../allocrunner/alloc-table.js';
 import type { AgentOperations, JobChange, NodeFacts } from '../api/operations.js';
 import { AgentError } from '../base/errors.js';
+import type { Collector } from '../scheduler/collector.js';
 import type { Evaluated, Scheduler } from '../scheduler/scheduler.js';
 import type { StateStore } from '../state/store.js';
 import type { Doctor } from './doctor.js';
@@ -13,6 +14,7 @@ export interface OperationsDeps {
   readonly scheduler: Scheduler;
   readonly allocs: AllocTable;
   readonly node: NodeFacts;
+  readonly collector: Collector;
   readonly doctor: Doctor;
   readonly host: HostSampler;
   readonly warnings: () => readonly string[];
@@ -40,6 +42,14 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
     planJob: (job) => scheduler.plan(job),
     stopJob: async (jobId, options) => toChange(jobId, await scheduler.stop(jobId, options)),
     stopAlloc: (allocId, { noShutdownDelay }) => scheduler.stopAlloc(allocId, noShutdownDelay),
+    dispatchJob: (jobId, dispatch) => scheduler.dispatch(jobId, dispatch),
+    forcePeriodic: (jobId) => scheduler.forcePeriodic(jobId),
+    nextLaunchMs: (jobId) => scheduler.nextLaunchMs(jobId),
+    failDeployment: (id) => scheduler.failDeployment(id),
+    pauseDeployment: (id, pause) => scheduler.pauseDeployment(id, pause),
+    setAllocHealth: (id, said) => scheduler.setHealth(id, said),
+    collectGarbage: () => deps.collector.collectAll(),
+    collectAlloc: (allocId) => deps.collector.collect(allocId),
     restartAlloc: (allocId, { task }) => running(allocId, task).restart(task, 'restart was requested'),
     signalAlloc: (allocId, { task, signal }) =>
       running(allocId, task).signal(task, signal, 'signal was requested'),

@@ -32,6 +32,7 @@ const NAMES: Readonly<Record<keyof AgentConfig, string>> = {
   nodeName: 'name',
   datacenter: 'datacenter',
   meta: 'meta',
+  gc: 'gc_…',
   acceptHost: '--accept-host',
 };
 

@@ -15,6 +15,7 @@ export * from './wire/feed.js';
 export type * from './wire/frame.js';
 export * from './wire/job-spec.js';
 export type * from './wire/job.js';
+export type * from './wire/launch.js';
 export type * from './wire/node.js';
 export type * from './wire/plan.js';
 export type * from './wire/run.js';

@@ -4,14 +4,7 @@ import type { Clock } from '../base/clock.js';
 import { describeError } from '../base/errors.js';
 import { newUuid } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
-import type {
-  AllocRecord,
-  Change,
-  DeploymentRecord,
-  JobRecord,
-  Moment,
-  StateStore,
-} from '../state/store.js';
+import type { AllocRecord, Change, DeploymentRecord, JobRecord, Moment, StateStore } from '../state/store.js';
 import { newTaskRecord } from '../taskrunner/machine.js';
 import { isActive } from './deployment.js';
 import type { Placement } from './place.js';

@@ -101,7 +101,11 @@ export class PeriodicLauncher {
     const { periodic } = job.spec;
     if (periodic === undefined) return undefined;
     const nowMs = clock.wallMs();
-    const mark = this.#mark(job.id) ?? { slotMs: nowMs };
+    const mark = this.#mark(job.id);
+    if (mark === undefined) {
+      await store.commit([this.#putMark(job.id, nowMs)], { whenRefused: 'reject' });
+      return nextLaunchMs(job.spec, undefined, nowMs);
+    }
     const decision = decideLaunch(periodic, mark, nowMs);
     switch (decision.kind) {
       case 'never':

@@ -87,8 +87,9 @@ function bounded(input: PlaceInput, group: TaskGroup, places: readonly Filled[])
     if (deployment.status === 'running') left = strategy.maxParallel - moving;
     else if (deployment.status !== 'successful') left = 0;
   }
-  return places.flatMap(({ placement }) => {
-    if (placement?.kind !== 'stop') return placement ?? [];
+  return places.flatMap(({ placement }): Placement[] => {
+    if (placement === undefined) return [];
+    if (placement.kind !== 'stop') return [placement];
     left -= 1;
     return left >= 0 ? [placement] : [];
   });

@@ -8,16 +8,16 @@ import type { Timer } from '../base/clock.js';
 import { AgentError, describeError } from '../base/errors.js';
 import { newUuid, shortId } from '../base/ids.js';
 import type { Job } from '../jobspec/types.js';
-import type {
-  AllocRecord,
-  Change,
-  EvaluationTrigger,
-  FeedRow,
-  JobRecord,
-} from '../state/store.js';
+import type { AllocRecord, Change, EvaluationTrigger, FeedRow, JobRecord } from '../state/store.js';
 import { graceAfterAbsence, isActive, withStatus } from './deployment.js';
 import { evaluationOf } from './evaluation.js';
-import { Evaluator, EVALUATE_RETRY_MS, purgeKey, type EvaluateOptions, type EvaluatorDeps } from './evaluator.js';
+import {
+  Evaluator,
+  EVALUATE_RETRY_MS,
+  purgeKey,
+  type EvaluateOptions,
+  type EvaluatorDeps,
+} from './evaluator.js';
 import { momentOf } from './hands.js';
 import { dispatchChild, periodicChild, type Dispatch } from './launch.js';
 import { PeriodicLauncher } from './periodic.js';
@@ -118,7 +118,7 @@ export class Scheduler {
   plan(spec: Job): JobPlan {
     const { store, clock } = this.#deps;
     const seen = this.#evaluator.seen(spec.id);
-    return planJob(store.getJob(spec.id), spec, { ...seen, now: momentOf({ ...this.#deps, clock }) });
+    return planJob(store.getJob(spec.id), spec, { ...seen, nowMs: clock.wallMs() });
   }
 
   /**
@@ -233,6 +233,32 @@ export class Scheduler {
     });
   }
 
+  /** Says how allocs are, instead of whoever watches them. @throws AgentError not_found, bad_request */
+  setHealth(
+    deploymentId: string,
+    said: { readonly healthy: readonly string[]; readonly unhealthy: readonly string[] },
+  ): Promise<Evaluated> {
+    return this.#inTurn(async () => {
+      const { store, allocs, clock } = this.#deps;
+      const beganAfter = store.index();
+      const { job, deployment } = this.#activeDeployment(deploymentId);
+      const puts = [
+        ...said.healthy.map((id) => ({ id, healthy: true })),
+        ...said.unhealthy.map((id) => ({ id, healthy: false })),
+      ].map(({ id, healthy }): Change => {
+        const runner = allocs.get(id);
+        if (runner?.alloc.deploymentId !== deployment.id) {
+          throw new AgentError('bad_request', `alloc ${id} does not run in deployment ${deployment.id}`);
+        }
+        const health = { healthy, atMs: clock.wallMs(), detail: 'set by request' };
+        return { kind: 'put_alloc', alloc: runner.want({ health }) };
+      });
+      if (puts.length > 0) await store.commit(puts, { whenRefused: 'reject' });
+      await this.#evaluateOrRetry(job.id, {});
+      return this.#evaluated(job, { unchanged: false, triggeredBy: 'deployment-watcher', beganAfter });
+    });
+  }
+
   /** Does `work` when nobody else changes jobs: what is collected must not be placed meanwhile. */
   exclusively<T>(work: () => Promise<T>): Promise<T> {
     return this.#inTurn(work);
@@ -249,7 +275,10 @@ export class Scheduler {
     const { store } = this.#deps;
     const beganAfter = store.index();
     const isNew = store.getJob(child.id) === undefined;
-    const changes: readonly Change[] = [...(isNew ? [{ kind: 'put_job', job: child } as const] : []), ...more];
+    const changes: readonly Change[] = [
+      ...(isNew ? [{ kind: 'put_job', job: child } as const] : []),
+      ...more,
+    ];
     if (changes.length > 0) await store.commit(changes, { whenRefused: 'reject' });
     if (isNew) await this.#evaluateOrRetry(child.id, {});
     const triggeredBy = child.dispatched === true ? 'job-register' : 'periodic-job';

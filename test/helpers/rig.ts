@@ -214,6 +214,7 @@ export class Rig {
     });
     const scheduler = new Scheduler({
       clock,
+      bootId: this.world.bootId,
       logger,
       store,
       allocs,

@@ -21,6 +21,14 @@ const OTHER: Required<AgentConfig> = {
   nodeName: 'other',
   datacenter: 'dc9',
   meta: { rack: '7' },
+  gc: {
+    intervalMs: 1,
+    maxAllocs: 1,
+    allocAgeMs: 1,
+    jobAgeMs: 1,
+    diskUsedPercent: 1,
+    inodesUsedPercent: 1,
+  },
   acceptHost: true,
 };
 
