@@ -50,7 +50,10 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
     setAllocHealth: (id, said) => scheduler.setHealth(id, said),
     collectGarbage: () => deps.collector.collectAll(),
     collectAlloc: (allocId) => deps.collector.collect(allocId),
-    restartAlloc: (allocId, { task }) => running(allocId, task).restart(task, 'restart was requested'),
+    restartAlloc: (allocId, { task, allTasks }) => {
+      const runner = running(allocId, task);
+      return allTasks ? runner.restartAll() : runner.restart(task, 'restart was requested');
+    },
     signalAlloc: (allocId, { task, signal }) =>
       running(allocId, task).signal(task, signal, 'signal was requested'),
     allocUsage: async (allocId) => (await allocs.get(allocId)?.usage()) ?? {},

@@ -129,8 +129,14 @@ export interface AgentOperations {
   collectGarbage(): Promise<number>;
   /** Forgets one. @throws AgentError not_found, bad_request (it is needed) */
   collectAlloc(allocId: string): Promise<void>;
-  /** Restarts one task, or the running ones, of an alloc. @throws AgentError not_running, not_found */
-  restartAlloc(allocId: string, options: { readonly task: string | undefined }): Promise<void>;
+  /**
+   * Restarts one task, or the running ones, of an alloc; with `allTasks` the whole of it anew, in the order of its
+   * first start, what has ended too. @throws AgentError not_running, not_found, store_unavailable
+   */
+  restartAlloc(
+    allocId: string,
+    options: { readonly task: string | undefined; readonly allTasks: boolean },
+  ): Promise<void>;
   /** Signals one task, or all running ones. @throws AgentError not_running, not_found, signal_unknown */
   signalAlloc(
     allocId: string,

@@ -80,14 +80,18 @@ export function dispatchChild(
   };
 }
 
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
 function childOf(
   parent: JobRecord,
   id: string,
   meta: Readonly<Record<string, string>>,
   nowMs: number,
 ): JobRecord {
-  const { periodic: _periodic, parameterized: _parameterized, ...spec } = parent.spec;
-  const own: Job = { ...spec, id, name: id, meta: { ...spec.meta, ...meta } };
+  const { spec } = parent;
+  const own: Mutable<Job> = { ...spec, id, name: id, meta: { ...spec.meta, ...meta } };
+  delete own.periodic;
+  delete own.parameterized;
   return { id, version: 0, spec: own, stopped: false, submittedAtMs: nowMs };
 }
 

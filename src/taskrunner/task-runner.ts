@@ -179,8 +179,13 @@ export class TaskRunner {
   }
 
   /** Ends the run in hand and starts a new one, outside the policy. @throws AgentError not_running */
-  restart(reason: string): Promise<void> {
-    return this.#ask({ kind: 'restart', reason });
+  restart(reason: string, options: { readonly byPolicy?: boolean } = {}): Promise<void> {
+    return this.#ask({ kind: 'restart', reason, byPolicy: options.byPolicy ?? false });
+  }
+
+  /** The whole alloc starts anew, as `generation`. Asking again for the same does nothing. */
+  renew(generation: number, reason: string): void {
+    this.#post({ kind: 'renew', generation, reason });
   }
 
   /** @throws AgentError not_running, signal_unknown, or what the driver says */

@@ -99,7 +99,10 @@ export class FakeOperations implements AgentOperations {
     return { evalId: await this.#note(alloc.jobId, beganAfter), index: this.#store.index() };
   }
 
-  async restartAlloc(allocId: string, options: { readonly task: string | undefined }): Promise<void> {
+  async restartAlloc(
+    allocId: string,
+    options: { readonly task: string | undefined; readonly allTasks: boolean },
+  ): Promise<void> {
     for (const task of this.#running(allocId, options.task)) {
       await this.addEvent(allocId, task.task, { type: 'Restart Signaled', reason: 'User requested restart' });
       await this.endTask(allocId, task.task, {
@@ -367,7 +370,7 @@ export class FakeOperations implements AgentOperations {
     return Promise.resolve(0);
   }
 
-  collectAlloc(allocId: string): Promise<void> {
-    return Promise.reject(new AgentError('bad_request', `alloc ${allocId} is not over`));
+  collectAlloc(): Promise<void> {
+    return Promise.resolve();
   }
 }

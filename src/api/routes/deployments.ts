@@ -10,6 +10,8 @@ import { deploymentToWire } from '../scheduling-to-wire.js';
 import type { Services } from '../services.js';
 import type { AllocListStub, Deployment, DeploymentUpdateResponse } from '../wire.js';
 
+/** Tools send the id once more. */
+const NothingAsked = z.looseObject({});
 const PauseBody = z.looseObject({ Pause: z.boolean() });
 const HealthBody = z.looseObject({
   HealthyAllocationIDs: z.array(z.string()).nullish(),
@@ -25,6 +27,7 @@ export function deploymentRoutes(services: Services): readonly Route[] {
       methods: WRITE,
       scope: 'operate',
       path: '/v1/deployment/fail/:id',
+      body: NothingAsked,
       summary: 'Fails a deployment, and goes back to the last good version when its groups ask for it',
       handle: async (call) => toResponse(await operations.failDeployment(find(services, call).record.id)),
     },
@@ -34,6 +37,7 @@ export function deploymentRoutes(services: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/deployment/pause/:id',
       summary: 'Lets a deployment wait, or go on: {"Pause": true}',
+      body: PauseBody,
       handle: async (call) => {
         const { Pause } = parseBody(PauseBody, call.body);
         return toResponse(await operations.pauseDeployment(find(services, call).record.id, Pause));
@@ -44,6 +48,7 @@ export function deploymentRoutes(services: Services): readonly Route[] {
       methods: WRITE,
       scope: 'operate',
       path: '/v1/deployment/promote/:id',
+      body: NothingAsked,
       summary: 'Always refused: there are no canaries on one host',
       handle: (call) => {
         const { record } = find(services, call);
@@ -59,6 +64,7 @@ export function deploymentRoutes(services: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/deployment/allocation-health/:id',
       summary: 'Says how allocs of a deployment are, for health_check = "manual"',
+      body: HealthBody,
       handle: async (call) => {
         const body = parseBody(HealthBody, call.body);
         const ids = (given: readonly string[] | null | undefined): readonly string[] =>
@@ -88,6 +94,7 @@ function readRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/deployments',
       summary: 'Lists deployments, newest first',
+      list: 'created',
       query: ['prefix'],
       watch: () => 'deployments',
       handle: ({ query }) =>
@@ -124,6 +131,7 @@ function readRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/job/:id/deployments',
       summary: 'Lists the deployments of a job, newest first',
+      list: 'created',
       watch: watchJob,
       handle: ofJob,
     },

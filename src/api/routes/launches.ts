@@ -24,6 +24,7 @@ export function launchRoutes(services: Services): readonly Route[] {
       path: '/v1/job/:id/dispatch',
       summary: 'Runs a parameterized job with a payload (base64) and meta',
       query: ['idempotency_token'],
+      body: DispatchBody,
       handle: (call) => dispatch(services, call),
     },
     {
