@@ -9,7 +9,9 @@ import { defaultDataDir, socketPath } from '../base/paths.js';
 import type { KnownToken } from '../base/tokens.js';
 import { readDuration } from '../jobspec/units.js';
 import type { CollectorLimits } from '../scheduler/collector.js';
+import type { ExecSettings } from '../drivers/exec.js';
 import { readGid, readTls, readTokens } from './access.js';
+import { EXEC_KEYS, execSettings, hostVolumes, type HostVolume } from './exec-settings.js';
 
 export interface AgentConfig {
   readonly dataDir: string;
@@ -34,6 +36,10 @@ export interface AgentConfig {
   readonly meta: Readonly<Record<string, string>>;
   /** What is forgotten, and when. */
   readonly gc: CollectorLimits;
+  /** What tasks of the driver exec see and may. */
+  readonly exec: ExecSettings;
+  /** Directories that job files may mount, by name. */
+  readonly hostVolumes: Readonly<Record<string, HostVolume>>;
   /** Take over a data directory that was made on another host. */
   readonly acceptHost: boolean;
 }
@@ -84,6 +90,7 @@ const fileSchema = z.strictObject({
   name: z.string().optional(),
   datacenter: z.string().optional(),
   meta: z.record(z.string(), z.string()).optional(),
+  ...EXEC_KEYS,
 });
 
 /**
@@ -120,6 +127,8 @@ export async function readAgentConfig(
       allocAgeMs: file.gc_alloc_age ?? 7 * 24 * 3_600_000,
       jobAgeMs: file.gc_job_age ?? 24 * 3_600_000,
     },
+    exec: execSettings(file),
+    hostVolumes: hostVolumes(file),
     acceptHost: options.acceptHost ?? false,
   };
 }

@@ -33,6 +33,8 @@ const NAMES: Readonly<Record<keyof AgentConfig, string>> = {
   datacenter: 'datacenter',
   meta: 'meta',
   gc: 'gc_…',
+  exec: 'chroot_env or allow_caps',
+  hostVolumes: 'host_volume',
   acceptHost: '--accept-host',
 };
 

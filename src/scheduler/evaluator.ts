@@ -14,6 +14,7 @@ import {
   newDeployment,
   withStatus,
 } from './deployment.js';
+import { whileIneligible } from './drain.js';
 import { evaluationOf } from './evaluation.js';
 import { Hands, momentOf, type HandsDeps } from './hands.js';
 import { place, wantedGroups, type PlaceInput, type Placement } from './place.js';
@@ -22,6 +23,8 @@ import { decideReschedule, leftMs, momentAfter } from './reschedule.js';
 export interface EvaluatorDeps extends HandsDeps {
   /** Removes what an alloc left on disk. */
   readonly removeAllocDir: (allocId: string) => Promise<void>;
+  /** False while this host takes nothing new; absent = it always does. */
+  readonly mayPlace?: () => boolean;
 }
 
 export interface EvaluateOptions {
@@ -59,12 +62,13 @@ export class Evaluator {
     if (found === undefined) return { againInMs: undefined };
     const job = await this.#followDeployment(found);
     const deployment = this.newestDeployment(job);
-    const placements = place({
+    const wanted = place({
       ...this.seen(jobId),
       job,
       deployment,
       retryFailed: options.retryFailed ?? false,
     });
+    const placements = (this.#deps.mayPlace?.() ?? true) ? wanted : whileIneligible(wanted, job);
     await this.hands.stop(
       placements.filter((placement) => placement.kind === 'stop'),
       options.noShutdownDelay ?? false,

@@ -148,13 +148,16 @@ export class Scheduler {
   }
 
   /** Stops one alloc; the evaluation when it is over fills its place again. @throws AgentError not_found */
-  stopAlloc(allocId: string, noShutdownDelay: boolean): Promise<{ evalId: string; index: number }> {
+  stopAlloc(
+    allocId: string,
+    noShutdownDelay: boolean,
+    why = 'alloc was stopped by request',
+  ): Promise<{ evalId: string; index: number }> {
     return this.#inTurn(async () => {
       const { store } = this.#deps;
       const beganAfter = store.index();
       const found = store.getAlloc(allocId);
       if (found === undefined) throw new AgentError('not_found', `no alloc ${allocId}`);
-      const why = 'alloc was stopped by request';
       await this.#evaluator.hands.stop([{ alloc: found.record, why }], noShutdownDelay);
       const job = store.getJob(found.record.jobId)?.record;
       if (job === undefined) return { evalId: newUuid(), index: store.index() };
@@ -262,6 +265,11 @@ export class Scheduler {
   /** Does `work` when nobody else changes jobs: what is collected must not be placed meanwhile. */
   exclusively<T>(work: () => Promise<T>): Promise<T> {
     return this.#inTurn(work);
+  }
+
+  /** Looks at every job again, in its turn: this host takes new allocs again. */
+  reconsiderAll(): void {
+    for (const { record: job } of this.#deps.store.listJobs()) void this.#reconsider(job.id);
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {

@@ -4,6 +4,7 @@
  */
 import { AgentError } from '../base/errors.js';
 import { copyPlain } from './json.js';
+import { NODE_SCHEDULING_KEY } from './store.js';
 import { slackOf, type StoreLimits } from './limits.js';
 import type {
   AllocRecord,
@@ -31,6 +32,7 @@ type Slot =
   | { readonly kind: 'alloc_purged'; readonly allocId: string; readonly jobId: string }
   | { readonly kind: 'deployment'; readonly deployment: DeploymentRecord }
   | { readonly kind: 'evaluation'; readonly evaluation: EvaluationRecord }
+  | { readonly kind: 'node'; readonly scheduling: string }
   | { readonly kind: 'event'; readonly event: TaskEventRow; readonly jobId: string };
 
 /**
@@ -106,6 +108,7 @@ class Commit {
         return;
       case 'put_host':
         records.putHost(change.key, change.value);
+        if (change.key === NODE_SCHEDULING_KEY) this.#slots.push({ kind: 'node', scheduling: change.value });
     }
   }
 
@@ -252,6 +255,11 @@ class Commit {
           payload: { topic: 'Evaluation', type: 'EvaluationUpdated', evaluation },
         };
       }
+      case 'node':
+        return {
+          key: 'node',
+          payload: { topic: 'Node', type: 'NodeSchedulingUpdated', scheduling: slot.scheduling },
+        };
       case 'event':
         return {
           key: `${slot.event.allocId}/${slot.event.task}`,

@@ -3,7 +3,7 @@ import type { FeedAllocation } from './alloc.js';
 import type { Deployment } from './deployment.js';
 import type { Evaluation } from './evaluation.js';
 import type { FeedJob } from './job.js';
-import type { Node } from './node.js';
+import type { Node, NodeSchedulingJson } from './node.js';
 import type { TaskEventRow } from './run.js';
 
 export const FEED_TOPICS = ['Job', 'Allocation', 'TaskEvent', 'Evaluation', 'Deployment', 'Node'] as const;
@@ -41,6 +41,12 @@ export type FeedEvent = FeedEventBase &
         readonly Topic: 'Allocation';
         readonly Type: 'AllocationPurged';
         readonly Payload: { readonly Allocation: null; readonly Deleted: true };
+      }
+    | {
+        readonly Topic: 'Node';
+        readonly Type: 'NodeSchedulingUpdated';
+        /** What has changed of the node; all of it: GET /v1/node/:id. */
+        readonly Payload: { readonly Node: NodeSchedulingJson };
       }
     | {
         readonly Topic: 'TaskEvent';

@@ -29,6 +29,8 @@ const OTHER: Required<AgentConfig> = {
     diskUsedPercent: 1,
     inodesUsedPercent: 1,
   },
+  exec: { chrootEnv: {}, allowCaps: [] },
+  hostVolumes: { data: { path: '/srv', readOnly: true } },
   acceptHost: true,
 };
 
