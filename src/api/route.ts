@@ -1,9 +1,11 @@
 /** Owns what a route is: the one description from which it is served, listed in openapi.json and checked in tests. */
 import type { WebSocket } from 'ws';
+import type { z } from 'zod';
 import { AgentError } from '../base/errors.js';
 import type { Scope } from '../base/tokens.js';
 import type { Query } from './query.js';
 import type { WatchKey } from './index-watch.js';
+import type { ListOrder } from './page.js';
 
 export type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 
@@ -18,6 +20,12 @@ export interface Call {
   readonly signal: AbortSignal;
   /** A part of the path. */
   readonly param: (name: string) => string;
+}
+
+/** One upgrade to a websocket. */
+export interface SocketCall extends Call {
+  /** Who asks, for records: the name of a token, or by which way they came. */
+  readonly caller: string;
 }
 
 interface RouteBase {
@@ -39,6 +47,10 @@ export interface JsonRoute extends RouteBase {
   readonly watch?: (call: Call) => WatchKey;
   /** @throws AgentError */
   readonly handle: (call: Call) => unknown;
+  /** The answer is a list that can be filtered and paged; ordered so when it is. */
+  readonly list?: ListOrder;
+  /** What its body must be: `handle` checks it with `parseBody`. */
+  readonly body?: z.ZodType;
   /** Status of an answer that is no error; default 200. */
   readonly status?: () => number;
 }
@@ -66,7 +78,7 @@ export interface SocketRoute extends RouteBase {
    * Serves one caller. When it resolves the socket is closed with 1000; what it throws becomes a close code and its
    * reason. `call.signal` aborts when the caller went away, or with an AgentError when it must end (the agent leaves).
    */
-  readonly serve: (call: Call, peer: WebSocket) => Promise<void>;
+  readonly serve: (call: SocketCall, peer: WebSocket) => Promise<void>;
 }
 
 export type Route = JsonRoute | StreamRoute | SocketRoute;

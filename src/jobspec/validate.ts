@@ -15,10 +15,12 @@ import { JOB } from './schema/job.js';
 import type { Labelled } from './schema/key.js';
 import type { RESOURCES } from './schema/resources.js';
 import type { TASK } from './schema/task.js';
+import { checkStopSignals } from './stop-signals.js';
 import { describeTree, down, nameOf, type Session, type Spot } from './session.js';
 import { toPlain, type MapNode } from './tree.js';
 import { formatDuration } from './units.js';
 import { quote } from './words.js';
+import { resolveTimes } from './time-rules.js';
 import { resolveUpdate } from './update-rules.js';
 import type { Job, JobType, Resources, Task, TaskGroup, TaskLifecycle } from './types.js';
 
@@ -94,7 +96,8 @@ function buildJob(job: JobRead, session: Session): Job {
 /** A task right under the job is a group of its own name. */
 function groupOfTask(task: TaskRead): GroupRead {
   const none = { count: undefined, meta: undefined, restart: undefined };
-  const keys = { ...none, reschedule: undefined, update: undefined, task: [task] };
+  const times = { shutdown_delay: undefined, max_run_duration: undefined };
+  const keys = { ...none, ...times, reschedule: undefined, update: undefined, task: [task] };
   return { ...task, read: { keys, clean: true, path: task.path } };
 }
 
@@ -118,6 +121,14 @@ function buildGroup(
     count: valueOf(keys.count) ?? DEFAULTS.count.value,
     meta: valueOf(keys.meta) ?? {},
     tasks: keys.task.map((task) => buildTask(task, { type, group: keys.restart }, session)),
+    ...resolveTimes(
+      {
+        type,
+        shutdownDelay: keys.shutdown_delay,
+        maxRun: keys.max_run_duration ?? ofJob.max_run_duration,
+      },
+      session,
+    ),
     ...(strategy === undefined ? {} : { update: strategy }),
     ...resolveReschedule({ type, job: ofJob.reschedule, group: keys.reschedule }, session),
   };
@@ -144,7 +155,7 @@ function buildTask(
     meta: valueOf(keys.meta) ?? {},
     resources: buildResources(valueOf(keys.resources), session),
     restart: resolveRestart({ ...around, task: keys.restart, place: task.labelSpot }, session),
-    killTimeoutMs: valueOf(keys.kill_timeout) ?? DEFAULTS.killTimeoutMs.value,
+    ...checkStopSignals(keys, DEFAULTS.killTimeoutMs.value, session),
     killSignal: valueOf(keys.kill_signal),
     shutdownDelayMs: valueOf(keys.shutdown_delay) ?? DEFAULTS.shutdownDelayMs.value,
     logs: {

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { AgentError } from '../../base/errors.js';
 import { signalNumber } from '../../base/signals.js';
+import { LONGEST_EXEC_MESSAGE_BYTES, serveExec } from '../exec-socket.js';
 import { findAlloc } from '../lookup.js';
 import { parseBody } from '../query.js';
 import { WRITE, type Call, type Route } from '../route.js';
@@ -21,6 +22,7 @@ export function allocationRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/allocations',
       summary: 'Lists allocs',
+      list: 'created',
       query: ['prefix'],
       watch: () => 'allocs',
       handle: ({ query }) => view.allocStubs({ prefix: query.text('prefix') ?? '' }),
@@ -55,7 +57,8 @@ function clientRoutes(services: Services): readonly Route[] {
       methods: WRITE,
       scope: 'operate',
       path: '/v1/client/allocation/:id/restart',
-      summary: 'Restarts one task (TaskName) or the running ones of an alloc',
+      summary: 'Restarts one task (TaskName), all (AllTasks), or the running ones of an alloc',
+      body: RestartBody,
       handle: (call) => restart(services, call),
     },
     {
@@ -64,6 +67,7 @@ function clientRoutes(services: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/client/allocation/:id/signal',
       summary: 'Sends a signal to one task (Task) or to all running ones of an alloc',
+      body: SignalBody,
       handle: (call) => signal(services, call),
     },
     {
@@ -81,6 +85,16 @@ function clientRoutes(services: Services): readonly Route[] {
           node: operations.node(),
         });
       },
+    },
+    {
+      kind: 'socket',
+      methods: ['GET'],
+      scope: 'exec',
+      path: '/v1/client/allocation/:id/exec',
+      summary: 'Runs a command in a task, as a websocket',
+      query: ['task', 'command', 'tty', 'width', 'height'],
+      longestMessageBytes: LONGEST_EXEC_MESSAGE_BYTES,
+      serve: (call, peer) => serveExec(services, call, peer),
     },
     {
       kind: 'json',
@@ -123,7 +137,10 @@ async function restart(services: Services, call: Call): Promise<object> {
   if (task !== '' && body.AllTasks === true) {
     throw new AgentError('bad_request', 'body: give TaskName or AllTasks, not both');
   }
-  await services.operations.restartAlloc(record.id, { task: task === '' ? undefined : task });
+  await services.operations.restartAlloc(record.id, {
+    task: task === '' ? undefined : task,
+    allTasks: body.AllTasks === true,
+  });
   return {};
 }
 

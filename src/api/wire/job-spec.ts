@@ -33,6 +33,8 @@ export function jobSpecToWire(job: JobSpec): JobJson {
       Count: group.count,
       Meta: group.meta,
       Tasks: group.tasks.map(taskSpecToWire),
+      ...(group.shutdownDelayMs === undefined ? {} : { ShutdownDelay: msToNs(group.shutdownDelayMs) }),
+      ...(group.maxRunMs === undefined ? {} : { MaxRunDuration: msToNs(group.maxRunMs) }),
       ...(group.update === undefined ? {} : { Update: updateToWire(group.update) }),
       ...(group.reschedule === undefined ? {} : { ReschedulePolicy: rescheduleToWire(group.reschedule) }),
     })),
@@ -90,6 +92,9 @@ function taskSpecToWire(task: Task): TaskJson {
       Disabled: task.logs.disabled,
     },
     Leftovers: task.leftovers,
+    StopSignals: (task.stopSignals ?? []).map(({ signal, waitMs }) =>
+      waitMs === undefined ? signal : `${signal}:${waitMs}ms`,
+    ),
     Leader: task.leader,
     Lifecycle:
       task.lifecycle === undefined ? null : { Hook: task.lifecycle.hook, Sidecar: task.lifecycle.sidecar },

@@ -48,7 +48,9 @@ export interface TaskGroupJson {
   readonly Meta: Readonly<Record<string, string>> | null;
   readonly Tasks: readonly TaskJson[];
   readonly ReschedulePolicy?: ReschedulePolicyJson;
-  /** Not there when nothing was written of it. */
+  /** These are not there when nothing was written of them. */
+  readonly ShutdownDelay?: number;
+  readonly MaxRunDuration?: number;
   readonly Update?: UpdateJson;
 }
 
@@ -83,6 +85,8 @@ export interface TaskJson {
   };
   /** Ours: `kill` or `keep`. */
   readonly Leftovers: string;
+  /** `SIGTERM:10000ms`; empty = KillSignal alone. */
+  readonly StopSignals: readonly string[];
   readonly Leader: boolean;
   readonly Lifecycle: { readonly Hook: string; readonly Sidecar: boolean } | null;
 }
