@@ -5,11 +5,8 @@
 import * as z from 'zod';
 import { AgentError } from '../base/errors.js';
 import { signalNumber } from '../base/signals.js';
-<<<<<<< HEAD
 import { DURATION, NUMBER_TEXT, TEXT, TRUTH, type Schema } from './shapes.js';
-=======
 import { readCapability, type Capability } from './capability-names.js';
->>>>>>> main
 import { readDuration } from './units.js';
 import { describeValue, quote, suggest } from './words.js';
 
