@@ -3,6 +3,8 @@ import type { AllocRunner } from '../allocrunner/alloc-runner.js';
 import type { AllocTable } from '../allocrunner/alloc-table.js';
 import type { AgentOperations, JobChange, NodeFacts } from '../api/operations.js';
 import { AgentError } from '../base/errors.js';
+import type { Collector } from '../scheduler/collector.js';
+import type { Drainer } from '../scheduler/drainer.js';
 import type { Evaluated, Scheduler } from '../scheduler/scheduler.js';
 import type { StateStore } from '../state/store.js';
 import type { Doctor } from './doctor.js';
@@ -11,8 +13,10 @@ import type { HostSampler } from '../stats/host.js';
 export interface OperationsDeps {
   readonly store: StateStore;
   readonly scheduler: Scheduler;
+  readonly drainer: Drainer;
   readonly allocs: AllocTable;
   readonly node: NodeFacts;
+  readonly collector: Collector;
   readonly doctor: Doctor;
   readonly host: HostSampler;
   readonly warnings: () => readonly string[];
@@ -40,6 +44,14 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
     planJob: (job) => scheduler.plan(job),
     stopJob: async (jobId, options) => toChange(jobId, await scheduler.stop(jobId, options)),
     stopAlloc: (allocId, { noShutdownDelay }) => scheduler.stopAlloc(allocId, noShutdownDelay),
+    dispatchJob: (jobId, dispatch) => scheduler.dispatch(jobId, dispatch),
+    forcePeriodic: (jobId) => scheduler.forcePeriodic(jobId),
+    nextLaunchMs: (jobId) => scheduler.nextLaunchMs(jobId),
+    failDeployment: (id) => scheduler.failDeployment(id),
+    pauseDeployment: (id, pause) => scheduler.pauseDeployment(id, pause),
+    setAllocHealth: (id, said) => scheduler.setHealth(id, said),
+    collectGarbage: () => deps.collector.collectAll(),
+    collectAlloc: (allocId) => deps.collector.collect(allocId),
     restartAlloc: (allocId, { task, allTasks }) => {
       const runner = running(allocId, task);
       return allTasks ? runner.restartAll() : runner.restart(task, 'restart was requested');
@@ -50,6 +62,10 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
     allocUsage: async (allocId) => (await allocs.get(allocId)?.usage()) ?? {},
     hostUsage: () => deps.host.sample(),
     node: () => deps.node,
+    scheduling: () => deps.drainer.scheduling,
+    drain: (request) => deps.drainer.enable(request),
+    endDrain: (options) => deps.drainer.disable(options),
+    setEligible: (eligible) => deps.drainer.setEligible(eligible),
     doctor: (options) => deps.doctor.run(options),
     warnings: deps.warnings,
   };

@@ -108,7 +108,10 @@ export function alloc(id: string, own: Partial<AllocListStub> = {}): AllocListSt
     EvalID: '',
     JobType: 'service',
     FollowupEvalID: '',
+    PreviousAllocation: '',
     NextAllocation: '',
+    DeploymentID: '',
+    Holdfast: { RescheduleAt: null, RescheduleStopped: '' },
     DeploymentStatus: null,
     RescheduleTracker: null,
     CreateIndex: 1,
@@ -283,6 +286,8 @@ export function job(own: Partial<Job> = {}): Job {
     CreateIndex: 1,
     ParentID: '',
     Stable: false,
+    Dispatched: false,
+    Holdfast: { NextLaunch: null },
     Periodic: null,
     ParameterizedJob: null,
     ...own,
@@ -291,8 +296,14 @@ export function job(own: Partial<Job> = {}): Job {
 
 export function node(
   warnings: readonly string[] = [],
-): Pick<Node, 'Name' | 'Version' | 'Attributes' | 'Holdfast'> {
+): Pick<
+  Node,
+  'Name' | 'Version' | 'Attributes' | 'Holdfast' | 'Drain' | 'SchedulingEligibility' | 'DrainStrategy'
+> {
   return {
+    Drain: false,
+    SchedulingEligibility: 'eligible',
+    DrainStrategy: null,
     Name: 'w12',
     Version: '0.1.0',
     Attributes: {},
