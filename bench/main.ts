@@ -1,6 +1,7 @@
 /**
  * `npm run bench`: one table of ratios, holdfast against the least that could do the same on this machine, in one run.
- * Absolute figures of a shared machine say little; the ratio says what holdfast adds. `--quick` does a little of each.
+ * Absolute figures of a shared machine say little; the ratio says what holdfast adds. `--quick` does a little of each, `--only WORD` those
+ * whose name has the word in it.
  */
 import { RealAgent } from '../test/helpers/real-agent.js';
 import { Floor } from './floor.js';
@@ -26,6 +27,8 @@ const bench = {
   sizes,
   dir: makeDir(agent.dir, 'stamps'),
 };
+const only = process.argv[process.argv.indexOf('--only') + 1];
+const isWanted = (what: string): boolean => !process.argv.includes('--only') || what.includes(only ?? '');
 const rows: Row[] = [];
 for (const [what, measure] of [
   ['start latency', measureStart],
@@ -34,6 +37,7 @@ for (const [what, measure] of [
   ['re-attach', measureReattach],
   ['log throughput', measureLogs],
 ] as const) {
+  if (!isWanted(what)) continue;
   process.stderr.write(`measuring ${what} …\n`);
   rows.push(...(await measure(bench)));
 }

@@ -4,10 +4,7 @@
     {
       'target_name': 'holdfast-executor',
       'type': 'executable',
-      'sources': [
-        'adopt.c', 'child.c', 'enter.c', 'executor.c', 'kill.c', 'main.c', 'notify.c', 'pump.c', 'reap.c', 'record.c', 'session.c',
-        'setup.c', 'spawn.c', 'spec.c', 'util.c', 'wire.c',
-      ],
+      'sources': ['<!@(ls *.c)'],
       'defines': ['HOLDFAST_VERSION="<!(node -p "require(\'../package.json\').version")"', '_FORTIFY_SOURCE=2'],
       # Node's own settings (C++ defaults, frame pointers, LTO) are not ours.
       'cflags!': ['-O3', '-fno-omit-frame-pointer', '-Wno-unused-parameter'],

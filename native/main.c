@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "executor.h"
+#include "launch.h"
 #include "notify.h"
 #include "session.h"
 
@@ -171,11 +172,15 @@ int main(int argc, char **argv, char **envp) {
 	}
 	if (argc == 2 && strcmp(argv[1], "notify") == 0)
 		return notify(getenv("NOTIFY_SOCKET"));
+	if (argc == 3 && strcmp(argv[1], "launch") == 0)
+		return launch(argv[2]);
 	if (argc >= 2 && strcmp(argv[1], "enter") == 0)
 		return enter_command(argc, argv, envp);
 	bool adopt = argc == 3 && strcmp(argv[1], "adopt") == 0;
 	if (!adopt && (argc != 3 || strcmp(argv[1], "run") != 0)) {
-		(void) fprintf(stderr, "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | enter ... | notify | version\n");
+		(void) fprintf(stderr,
+			       "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | launch PROGRAM | enter ... | notify | "
+			       "version\n");
 		return TOLD_NO_SETUP;
 	}
 	struct executor *x = &executor;

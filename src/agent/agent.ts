@@ -13,6 +13,7 @@ import { Scope } from '../base/scope.js';
 import { VERSION } from '../base/version.js';
 import { findExecutor } from '../executor/binary.js';
 import { Cgroups } from '../executor/cgroups.js';
+import { Launcher } from '../executor/launcher.js';
 import { sweepRunDirs } from '../executor/sweep.js';
 import { HostSampler } from '../stats/host.js';
 import { Scheduler } from '../scheduler/scheduler.js';
@@ -73,6 +74,10 @@ export async function startAgent(
     });
     const executorPath = findExecutor();
     const cgroups = Cgroups.open({ root: config.cgroupRoot });
+    const launcher = new Launcher({ clock, logger, executorPath });
+    scope.add('launcher', () => {
+      launcher[Symbol.dispose]();
+    });
     const drivers = createDrivers({
       clock,
       logger,
@@ -80,6 +85,7 @@ export async function startAgent(
       runsDir: dataDir.runDir,
       cgroups,
       executorPath,
+      launcher,
     });
     const node = gatherNodeFacts({
       nodeId: await readNodeId(store),

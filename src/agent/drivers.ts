@@ -6,6 +6,7 @@ import { MockDriver, MockWorld } from '../drivers/mock.js';
 import { RawExecDriver } from '../drivers/raw-exec.js';
 import { DriverRegistry } from '../drivers/registry.js';
 import type { Cgroups } from '../executor/cgroups.js';
+import type { Launcher } from '../executor/launcher.js';
 import { ProcessTable } from '../stats/process-table.js';
 import { hostCpuMhz } from './node.js';
 
@@ -16,6 +17,7 @@ export function createDrivers(options: {
   readonly runsDir: string;
   readonly cgroups: Cgroups;
   readonly executorPath: string;
+  readonly launcher: Launcher;
 }): DriverRegistry {
   const { clock, logger, bootId, runsDir } = options;
   return new DriverRegistry([
@@ -26,6 +28,7 @@ export function createDrivers(options: {
       runsDir,
       cgroups: options.cgroups,
       executorPath: options.executorPath,
+      launcher: options.launcher,
       table: new ProcessTable(clock),
       hostCpuMhz: hostCpuMhz(cpus()),
     }),

@@ -3,17 +3,19 @@
  * status, which is stored in the same transaction as the task's change.
  */
 import { AgentError, describeError } from '../base/errors.js';
-import type { Clock } from '../base/clock.js';
+import type { Clock, Timer } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
 import type { Driver, TaskDirs } from '../drivers/driver.js';
 import { roleOf } from '../jobspec/lifecycle.js';
-import type { Job, TaskGroup } from '../jobspec/types.js';
-import type { AllocRecord, Change, StateStore, TaskRecord, WhenRefused } from '../state/store.js';
+import type { Job, JobType, TaskGroup } from '../jobspec/types.js';
+import { updateOf } from '../jobspec/update-rules.js';
+import type { AllocRecord, Change, Moment, StateStore, TaskRecord, WhenRefused } from '../state/store.js';
 import type { TaskUsage } from '../stats/usage.js';
 import type { TaskHook } from '../taskrunner/hooks/hook.js';
 import { newTaskRecord } from '../taskrunner/machine.js';
 import { TaskRunner, type TaskRunnerDeps } from '../taskrunner/task-runner.js';
 import { allDead, reduceClientStatus } from './client-status.js';
+import { decideHealth, isLost, whyTaskIsNotWell, type HealthState, type WatchedTask } from './health.js';
 import { decideEnding, nextToEnd, type Ending } from './ending.js';
 import { openRoles, type GatedTask } from './lifecycle-gate.js';
 
@@ -40,13 +42,20 @@ export class AllocRunner {
   readonly #records = new Map<string, TaskRecord>();
   #alloc: AllocRecord;
   #group: TaskGroup;
+  #jobType: JobType;
   #finished = false;
+  #leaving = false;
+  /** The store has refused the record, with an intent: it goes with the next change. */
+  #isOwed = false;
+  /** The next time at which something has to be looked at although nothing has happened. */
+  #alarm: Timer | undefined;
 
   /** Restores the tasks from the store; what is not there is new. Nothing starts before `run`. */
   constructor(deps: AllocRunnerDeps, alloc: AllocRecord, job: Job, group: TaskGroup) {
     this.#deps = deps;
     this.#alloc = alloc;
     this.#group = group;
+    this.#jobType = job.type;
     this.#logger = deps.logger.child({ alloc_id: alloc.id });
     for (const task of group.tasks) {
       const record = deps.store.getTask(alloc.id, task.name) ?? newTaskRecord(alloc.id, task.name);
@@ -92,13 +101,15 @@ export class AllocRunner {
       Pick<AllocRecord, 'desiredStatus' | 'desiredDescription' | 'noShutdownDelay' | 'jobVersion'>
     >,
   ): AllocRecord {
-    this.#alloc = { ...this.#alloc, ...wish, modifiedAtMs: this.#deps.clock.wallMs() };
+    const isNewVersion = wish.jobVersion !== undefined && wish.jobVersion !== this.#alloc.jobVersion;
+    this.#change({ ...wish, ...(isNewVersion ? { health: undefined } : {}) });
     return this.#alloc;
   }
 
   /** Acts on the stored wish: the job has a newer version that needs no new run. */
   update(job: Job, group: TaskGroup): void {
     this.#group = group;
+    this.#jobType = job.type;
     for (const task of group.tasks) this.#runners.get(task.name)?.update(job, group, task);
     this.#react();
   }
@@ -130,6 +141,8 @@ export class AllocRunner {
 
   /** The agent leaves: every task goes on without it. */
   async shutdown(): Promise<void> {
+    this.#leaving = true;
+    this.#alarm?.[Symbol.dispose]();
     await Promise.all([...this.#runners.values()].map((runner) => runner.shutdown()));
   }
 
@@ -182,17 +195,96 @@ export class AllocRunner {
     whenRefused: WhenRefused,
   ): Promise<'stored' | 'kept'> {
     this.#records.set(record.task, record);
+    const before = this.#alloc;
+    this.#reduce();
+    if (this.#alloc === before && !this.#isOwed) return this.#deps.store.commit(changes, { whenRefused });
+    this.#isOwed = false;
+    const commit = this.#deps.store.commit([...changes, { kind: 'put_alloc', alloc: this.#alloc }], {
+      whenRefused,
+    });
+    commit.catch(() => {
+      this.#isOwed = true;
+    });
+    return commit;
+  }
+
+  #change(fields: Partial<AllocRecord>): void {
+    this.#alloc = { ...this.#alloc, ...fields, modifiedAtMs: this.#deps.clock.wallMs() };
+  }
+
+  /** Brings the record of the alloc up to what is known of its tasks. */
+  #reduce(): HealthState | undefined {
     const { status, description } = reduceClientStatus([...this.#records.values()]);
-    if (status === this.#alloc.clientStatus && description === this.#alloc.clientDescription) {
-      return this.#deps.store.commit(changes, { whenRefused });
+    if (status !== this.#alloc.clientStatus || description !== this.#alloc.clientDescription) {
+      this.#change({ clientStatus: status, clientDescription: description });
     }
-    this.#alloc = {
-      ...this.#alloc,
-      clientStatus: status,
-      clientDescription: description,
-      modifiedAtMs: this.#deps.clock.wallMs(),
-    };
-    return this.#deps.store.commit([...changes, { kind: 'put_alloc', alloc: this.#alloc }], { whenRefused });
+    const judged = this.#judge();
+    if (judged === undefined) return undefined;
+    const { health, watch } = judged;
+    const hadVerdict = this.#alloc.health !== undefined;
+    if (health !== this.#alloc.health || watch !== this.#alloc.healthWatch) {
+      this.#change({ health, healthWatch: watch });
+    }
+    if (health?.healthy === false && !hadVerdict) this.#tellUnhealthy(health.detail);
+    return judged;
+  }
+
+  /** What is to be said of the alloc's health now; undefined while that must not be said. */
+  #judge(): HealthState | undefined {
+    if (this.#finished || this.#leaving || this.#alloc.desiredStatus === 'stop') return undefined;
+    const tasks = this.#watched();
+    if (tasks === undefined) return undefined;
+    return decideHealth({
+      alloc: this.#alloc,
+      strategy: updateOf(this.#jobType, this.#group),
+      tasks,
+      checks: { kind: 'none' },
+      now: this.#now(),
+    });
+  }
+
+  /** Undefined while this agent does not know yet what became of a run of the agent before. */
+  #watched(): readonly WatchedTask[] | undefined {
+    const watched = this.#tasks().map((one) => ({
+      ...one,
+      supervision: this.#runners.get(one.task.name)?.supervision ?? 'not_known_yet',
+    }));
+    if (watched.some(({ supervision }) => supervision === 'not_known_yet')) return undefined;
+    return watched.map((one) => ({ ...one, isSupervised: one.supervision === 'yes' }));
+  }
+
+  /** Said to the tasks that are to blame; what has failed or ended has said so itself. */
+  #tellUnhealthy(message: string): void {
+    const tasks = this.#watched() ?? [];
+    if (tasks.some(isLost)) return;
+    const toBlame = tasks.filter((one) => whyTaskIsNotWell(one) !== undefined);
+    for (const { task } of toBlame.length > 0 ? toBlame : tasks) {
+      this.#runners.get(task.name)?.say({ type: 'Alloc Unhealthy', message });
+    }
+  }
+
+  /** Stores what time alone has changed, and sets the alarm for the next such moment. */
+  #watchTheClock(): void {
+    const before = this.#alloc;
+    const judged = this.#reduce();
+    if (this.#alloc !== before) {
+      this.#deps.store
+        .commit([{ kind: 'put_alloc', alloc: this.#alloc }], { whenRefused: 'keep' })
+        .catch((error: unknown) => {
+          this.#logger.error({ error: describeError(error) }, 'a change can never be stored, ignoring');
+        });
+    }
+    this.#alarm?.[Symbol.dispose]();
+    this.#alarm = undefined;
+    if (judged?.lookAgainInMs === undefined) return;
+    this.#alarm = this.#deps.clock.setTimer(judged.lookAgainInMs, () => {
+      this.#react();
+    });
+  }
+
+  #now(): Moment {
+    const { clock, bootId } = this.#deps;
+    return { wallMs: clock.wallMs(), monoMs: clock.monoMs(), bootId };
   }
 
   /**
@@ -208,8 +300,10 @@ export class AllocRunner {
     }
     const open = openRoles(tasks);
     for (const { task } of tasks) if (open.has(roleOf(task))) this.#runners.get(task.name)?.openGate();
+    this.#watchTheClock();
     if (this.#finished || !allDead(tasks.map(({ record }) => record))) return;
     this.#finished = true;
+    this.#alarm?.[Symbol.dispose]();
     this.#logger.debug({ status: this.#alloc.clientStatus }, 'all tasks of the alloc are dead');
     for (const runner of this.#runners.values()) runner.finish();
   }

@@ -4,7 +4,9 @@ import type { AllocRecord, Indexed, JobRecord, TaskRecord } from '../state/store
 import { taskStateToWire, type PidOf } from './task-to-wire.js';
 import {
   msToNs,
+  msToRfc3339,
   resourcesToWire,
+  type AllocDeploymentStatus,
   type Allocation,
   type AllocListStub,
   type FeedAllocation,
@@ -42,10 +44,22 @@ export function feedAllocToWire(
     DesiredDescription: alloc.desiredDescription,
     ClientStatus: alloc.clientStatus,
     ClientDescription: alloc.clientDescription,
+    DeploymentStatus: deploymentStatusToWire(alloc, index),
     TaskStates: Object.fromEntries(tasks.map((task) => [task.task, taskStateToWire(task, context)])),
     ModifyIndex: index,
     CreateTime: msToNs(alloc.createdAtMs),
     ModifyTime: msToNs(alloc.modifiedAtMs),
+  };
+}
+
+function deploymentStatusToWire({ health }: AllocRecord, index: number): AllocDeploymentStatus | null {
+  if (health === undefined) return null;
+  return {
+    Healthy: health.healthy,
+    Timestamp: msToRfc3339(health.atMs),
+    Canary: false,
+    ModifyIndex: index,
+    Holdfast: { Detail: health.detail },
   };
 }
 
@@ -62,7 +76,6 @@ export function allocToStub(
     JobType: job?.spec.type ?? '',
     FollowupEvalID: '',
     NextAllocation: '',
-    DeploymentStatus: null,
     RescheduleTracker: null,
     CreateIndex: alloc.createIndex,
   };

@@ -35,6 +35,7 @@ export type TaskEvent =
   | { readonly type: 'Sibling Task Failed'; readonly sibling: string }
   | { readonly type: 'Leader Task Dead'; readonly leader: string }
   | { readonly type: 'Main Tasks Dead' }
+  | { readonly type: 'Alloc Unhealthy'; readonly message: string }
   | { readonly type: 'Supervision Lost'; readonly message: string }
   | { readonly type: 'Failed Restoring Task'; readonly error: string };
 
@@ -77,6 +78,7 @@ export function describeEvent(event: TaskEvent): string {
     case 'Task Setup':
     case 'Driver':
     case 'Supervision Lost':
+    case 'Alloc Unhealthy':
     case 'Template':
       return event.message;
     case 'Downloading Artifacts':
@@ -138,6 +140,7 @@ export function eventDetails(event: TaskEvent): Readonly<Record<string, string>>
       return {};
     case 'Task Setup':
     case 'Supervision Lost':
+    case 'Alloc Unhealthy':
       return { message: event.message };
     case 'Driver':
       return { driver_message: event.message };

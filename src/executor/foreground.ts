@@ -5,6 +5,7 @@
 import { spawn } from 'node:child_process';
 import type { Clock } from '../base/clock.js';
 import { describeError } from '../base/errors.js';
+import type { Launcher } from './launcher.js';
 
 /** Exit statuses, as native/README.md has them. */
 export const EXECUTOR_EXIT = { ok: 0, claimed: 10, startFailed: 11, workloadGone: 13 } as const;
@@ -19,14 +20,32 @@ const MOST_SAID_BYTES = 4096;
 /** How long its standard error may stay open after its end. */
 const STDERR_WITHIN_MS = 500;
 
-/** @param options.withinMs after this it is killed; the executor, if there is one already, is not */
-export function runForeground(options: {
+/** What is asked of the executor program. */
+export interface ForegroundCall {
   readonly clock: Clock;
   readonly executorPath: string;
-  readonly args: readonly string[];
+  readonly command: 'run' | 'adopt';
+  readonly runDir: string;
+  /** After this it is killed; the executor, if there is one already, is not. */
   readonly withinMs: number;
-}): Promise<ForegroundEnd> {
-  const { clock, executorPath, args, withinMs } = options;
+  /** Spares the agent its own fork. */
+  readonly launcher: Launcher | undefined;
+}
+
+/** Never rejects. */
+export function runForeground(call: ForegroundCall): Promise<ForegroundEnd> {
+  const { launcher, command, runDir, withinMs } = call;
+  return launcher?.isReady === true ? launcher.run(command, runDir, withinMs) : spawnForeground(call);
+}
+
+function spawnForeground({
+  clock,
+  executorPath,
+  command,
+  runDir,
+  withinMs,
+}: ForegroundCall): Promise<ForegroundEnd> {
+  const args = [command, runDir];
   return new Promise((resolve) => {
     // Detached: a signal to the agent's terminal or process group must not reach it between two of its steps.
     const child = spawn(executorPath, args, {

@@ -10,6 +10,7 @@ import type { CgroupLimits } from './cgroup-limits.js';
 import type { Cgroups, CreatedLeaf, PlannedLeaf } from './cgroups.js';
 import type { ExecutorStatus, StartFailedRecord } from './exit-record.js';
 import { EXECUTOR_EXIT, runForeground } from './foreground.js';
+import type { Launcher } from './launcher.js';
 import { encodeSpec, type ExecutorSpec } from './protocol.js';
 import { readExitFile, readStatusFile, removeRunDir, makeRunDir, writeSpec } from './run-dir.js';
 
@@ -18,6 +19,7 @@ export interface LaunchDeps {
   readonly bootId: string;
   readonly executorPath: string;
   readonly cgroups: Pick<Cgroups, 'planLeaf' | 'createLeaf' | 'executorProcs'>;
+  readonly launcher?: Launcher | undefined;
 }
 
 export interface LaunchRequest {
@@ -68,7 +70,14 @@ async function spawnExecutor(
   request: LaunchRequest,
   created: CreatedLeaf | undefined,
 ): Promise<LaunchOutcome> {
-  const end = await runForeground({ ...deps, args: ['run', request.runDir], withinMs: LAUNCH_WITHIN_MS });
+  const end = await runForeground({
+    clock: deps.clock,
+    executorPath: deps.executorPath,
+    launcher: deps.launcher,
+    command: 'run',
+    runDir: request.runDir,
+    withinMs: LAUNCH_WITHIN_MS,
+  });
   if (end.kind === 'unclear') return { kind: 'unclear', detail: end.detail, leaf: created?.leaf };
   switch (end.code) {
     case EXECUTOR_EXIT.ok: {
@@ -98,7 +107,7 @@ async function spawnExecutor(
 /** Run directory, spec, cgroup leaf: all of them or none. */
 async function prepare(deps: LaunchDeps, request: LaunchRequest): Promise<CreatedLeaf | undefined> {
   try {
-    await makeRunDir(request.runDir);
+    makeRunDir(request.runDir);
   } catch (cause) {
     if (errnoOf(cause) === 'EEXIST') {
       throw new AgentError('already_running', `run ${request.spec.runId} was started, or given up, before`);
@@ -108,7 +117,7 @@ async function prepare(deps: LaunchDeps, request: LaunchRequest): Promise<Create
   try {
     // First the spec, which names the leaf: whoever finds the run directory after a crash knows what to remove.
     const spec = completeSpec(deps, request, deps.cgroups.planLeaf(request.leafName));
-    await writeSpec(request.runDir, encodeSpec(spec));
+    writeSpec(request.runDir, encodeSpec(spec));
     return deps.cgroups.createLeaf(request.leafName, request.limits);
   } catch (cause) {
     await removeRunDir(request.runDir);

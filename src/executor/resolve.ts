@@ -11,6 +11,7 @@ import type { ExecutorClient } from './client.js';
 import type { ExecutorStatus, StartFailedRecord } from './exit-record.js';
 import { gatherFacts, type Gathered, type KnownRun } from './facts.js';
 import { EXECUTOR_EXIT, runForeground } from './foreground.js';
+import type { Launcher } from './launcher.js';
 import { findProcessesOfRun } from './processes.js';
 import { decideVerdict, type Verdict } from './recover.js';
 
@@ -21,6 +22,7 @@ export interface ResolveDeps {
   readonly executorPath: string;
   /** How long things may take to settle before a run is called unreachable; for tests. */
   readonly settleWithinMs?: number;
+  readonly launcher?: Launcher | undefined;
 }
 
 /** What became of a run. `leaf` is what is to be removed once its end is stored. */
@@ -140,7 +142,14 @@ type TakeOver =
   | { readonly kind: 'refused'; readonly detail: string };
 
 async function takeOver(deps: ResolveDeps, runDir: string): Promise<TakeOver> {
-  const end = await runForeground({ ...deps, args: ['adopt', runDir], withinMs: ADOPT_WITHIN_MS });
+  const end = await runForeground({
+    clock: deps.clock,
+    executorPath: deps.executorPath,
+    launcher: deps.launcher,
+    command: 'adopt',
+    runDir,
+    withinMs: ADOPT_WITHIN_MS,
+  });
   if (end.kind === 'exited' && end.code === EXECUTOR_EXIT.ok) return { kind: 'taken' };
   if (end.kind === 'exited' && end.code !== EXECUTOR_EXIT.claimed && end.code !== EXECUTOR_EXIT.workloadGone)
     return { kind: 'refused', detail: `its executor is dead and no other one can take over: ${end.said}` };

@@ -2,8 +2,8 @@
  * Owns the run directory `<runs>/<xx>/<run_id>/` as files: where it is, reading what is in it, fencing it, removing
  * it. What the files mean together is recover.ts's to say.
  */
-import { mkdirSync, openSync, closeSync, readFileSync, writeSync } from 'node:fs';
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describeError, errnoOf, isExhausted } from '../base/errors.js';
 import {
@@ -33,18 +33,22 @@ export function runDirOf(runsDir: string, runId: string): string {
   return join(runsDir, runId.slice(0, 2), runId);
 }
 
-/** Makes the run directory, empty. @throws a system error; EEXIST: the run was started, or fenced, before */
-export async function makeRunDir(runDir: string): Promise<void> {
-  await mkdir(dirname(runDir), { recursive: true, mode: 0o700 });
-  await mkdir(runDir, { mode: 0o700 });
+/**
+ * Makes the run directory, empty. Synchronous, as the commit of the intent on the same disk has just been: six hops to
+ * other threads and back would take longer than the work. @throws a system error; EEXIST: the run was started, or
+ * fenced, before
+ */
+export function makeRunDir(runDir: string): void {
+  mkdirSync(dirname(runDir), { recursive: true, mode: 0o700 });
+  mkdirSync(runDir, { mode: 0o700 });
 }
 
 /** Writes the spec into a fresh run directory. @throws a system error */
-export async function writeSpec(runDir: string, spec: Buffer): Promise<void> {
+export function writeSpec(runDir: string, spec: Buffer): void {
   // Not synced: a spec is of use in its own boot only, and a power cut ends that.
   const temporary = join(runDir, 'spec.tmp');
-  await writeFile(temporary, spec, { mode: 0o600 });
-  await rename(temporary, join(runDir, 'spec'));
+  writeFileSync(temporary, spec, { mode: 0o600 });
+  renameSync(temporary, join(runDir, 'spec'));
 }
 
 /**

@@ -39,6 +39,27 @@ export interface AllocRecord {
   readonly clientDescription: string;
   readonly createdAtMs: number;
   readonly modifiedAtMs: number;
+  /** The verdict; there is none yet, or never one, while it is undefined. */
+  readonly health?: AllocHealth | undefined;
+  /** What the verdict is reached by. */
+  readonly healthWatch?: HealthWatch | undefined;
+}
+
+/** Whether a placement of a job version works. */
+export interface AllocHealth {
+  readonly healthy: boolean;
+  readonly atMs: number;
+  /** Why, in words: `after 10s`, `task "web" failed`. */
+  readonly detail: string;
+}
+
+/** How far an alloc has come on its way to being healthy. */
+export interface HealthWatch {
+  /** The version that is judged. */
+  readonly jobVersion: number;
+  readonly opened: Moment;
+  /** Since when all is well, with the runs of which that is said; undefined while it is not. */
+  readonly steady: { readonly since: Moment; readonly runs: string } | undefined;
 }
 
 export type TaskStateName = 'pending' | 'running' | 'dead';

@@ -46,7 +46,7 @@ export interface TaskRunnerDeps {
   readonly readRun: (runId: string) => RunRecord | undefined;
   /** Of the newest ended run, for the restart policy after a restart of the agent. */
   readonly lastRanForMs: () => number | undefined;
-  /** Told after each change was handed to the store. */
+  /** Told after each change was handed to the store, and when the runner has got to another point. */
   readonly onChanged: (record: TaskRecord) => void;
 }
 
@@ -139,6 +139,18 @@ export class TaskRunner {
   /** The newest record, perhaps a moment ahead of the store. */
   get record(): TaskRecord {
     return this.#state.record;
+  }
+
+  /** How sure this agent is of what the record says of a run: after its start it has to find out first. */
+  get supervision(): 'yes' | 'no' | 'not_known_yet' {
+    const { mode } = this.#state;
+    if (mode.at === 'new' || (mode.at === 'recovering' && mode.tries === 0)) return 'not_known_yet';
+    return mode.at === 'running' ? 'yes' : 'no';
+  }
+
+  /** Tells something of the task that its own life does not tell. */
+  say(event: TaskEvent): void {
+    this.#post({ kind: 'say', event });
   }
 
   /** Lets a new task start; nothing for one that runs already. */
@@ -241,7 +253,8 @@ export class TaskRunner {
     this.#dropStaleTimer();
     const replyLater = result.effects.some((effect) => effect.kind === 'signal');
     if (!replyLater) reply?.resolve();
-    if (result.state.record !== before.record) this.#deps.onChanged(result.state.record);
+    if (result.state.record !== before.record || result.state.mode !== before.mode)
+      this.#deps.onChanged(result.state.record);
     return undefined;
   }
 

@@ -68,7 +68,7 @@ export class DoomedExecutor {
     writeFileSync(
       this.path,
       `#!/bin/sh
-[ "$1" = version ] && exec ${real} "$@"
+case $1 in version | launch | notify) exec ${real} "$@" ;; esac
 for plan in ${this.#plans}/*; do
   name=\${plan##*/}
   /bin/mv "$plan" ${home}/taken/ 2>/dev/null || continue

@@ -35,6 +35,7 @@ export const EVENT_ORDER: Readonly<Record<TaskEventType, Partial<Readonly<Record
   'Sibling Task Failed': { idle: 'idle', up: 'up', ended: 'ended' },
   'Leader Task Dead': { idle: 'idle', up: 'up', ended: 'ended' },
   'Main Tasks Dead': { idle: 'idle', up: 'up', ended: 'ended' },
+  'Alloc Unhealthy': { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
   'Supervision Lost': { idle: 'idle', up: 'up' },
   'Failed Restoring Task': { idle: 'idle', up: 'up' },
 };

@@ -1,7 +1,7 @@
 /** One alloc on a scripted host, from the test's point of view: who lives, what was told, how it ended. */
 import assert from 'node:assert/strict';
 import type { Job, JobType, Task } from '../../src/jobspec/types.js';
-import type { TaskRecord } from '../../src/state/store.js';
+import type { AllocRecord, TaskRecord } from '../../src/state/store.js';
 import { Rig, type RigOptions } from './rig.js';
 import type { Workload } from './scripted-driver.js';
 import { aGroup, aJob } from './specs.js';
@@ -29,6 +29,12 @@ export class Scene {
 
   get status(): string | undefined {
     return this.rig.disk.records.getAlloc(this.allocId)?.record.clientStatus;
+  }
+
+  alloc(): AllocRecord {
+    const record = this.rig.disk.records.getAlloc(this.allocId)?.record;
+    assert.ok(record, 'there is an alloc');
+    return record;
   }
 
   task(name = 'main'): TaskRecord {

@@ -105,11 +105,22 @@ export interface FeedAllocation {
   readonly DesiredDescription: string;
   readonly ClientStatus: 'pending' | 'running' | 'complete' | 'failed' | 'lost' | 'unknown';
   readonly ClientDescription: string;
+  readonly DeploymentStatus: AllocDeploymentStatus | null;
   readonly TaskStates: Readonly<Record<string, TaskState>>;
   readonly ModifyIndex: number;
   /** Nanoseconds since 1970. */
   readonly CreateTime: number;
   readonly ModifyTime: number;
+}
+
+/** Whether the alloc is healthy; null while that is not decided, and for jobs that run to their end. */
+export interface AllocDeploymentStatus {
+  readonly Healthy: boolean;
+  readonly Timestamp: string;
+  readonly Canary: boolean;
+  readonly ModifyIndex: number;
+  /** Why, for people: `after 10s`. */
+  readonly Holdfast: { readonly Detail: string };
 }
 
 /** GET /v1/allocations and other lists. */
@@ -118,7 +129,6 @@ export interface AllocListStub extends FeedAllocation {
   readonly JobType: string;
   readonly FollowupEvalID: string;
   readonly NextAllocation: string;
-  readonly DeploymentStatus: null;
   readonly RescheduleTracker: null;
   readonly CreateIndex: number;
 }

@@ -104,7 +104,7 @@ function allocLines(rows: readonly PsRow[], look: Look): string[] {
       const age = formatSince(look.nowMs - nsToMs(alloc.CreateTime));
       const stop = isLive(alloc) ? 'to be stopped' : 'stopped';
       const wanted = alloc.DesiredStatus === 'stop' ? `, ${stop}: ${alloc.DesiredDescription}` : '';
-      const text = `${shortId(alloc.ID)}  ${alloc.Name}  ${alloc.ClientStatus}, created ${age} ago${wanted}`;
+      const text = `${shortId(alloc.ID)}  ${alloc.Name}  ${alloc.ClientStatus}${healthOf(alloc)}, created ${age} ago${wanted}`;
       lines.push(field('Alloc', text, look));
       previous = alloc.ID;
     }
@@ -223,4 +223,10 @@ export function renderHost({ node, jobs, rows }: HostData, look: Look): string[]
           ),
         ]),
   ];
+}
+
+function healthOf({ DeploymentStatus }: PsRow['alloc']): string {
+  if (DeploymentStatus === null) return '';
+  const { Healthy, Holdfast } = DeploymentStatus;
+  return Healthy ? `, healthy ${sanitize(Holdfast.Detail)}` : `, unhealthy: ${sanitize(Holdfast.Detail)}`;
 }

@@ -178,6 +178,7 @@ describe('alloc runner, restored', () => {
 
   it('out of reach: it is not touched and not replaced, and taken up again when it answers', async () => {
     const scene = await Scene.up([aTask()]);
+    await scene.rig.pass(10_000);
     scene.rig.kill();
     scene.rig.world.reachable = false;
     await scene.rig.start();
@@ -238,7 +239,7 @@ describe('alloc runner, asked', () => {
   });
 
   it('restart in the restart delay: at once', async () => {
-    const scene = await Scene.up([aTask({ restart: aPolicy({ delayMs: 60_000 }) })]);
+    const scene = await Scene.up([aTask({ restart: aPolicy({ delayMs: 60_000 }) })], { type: 'batch' });
     scene.rig.world.exit(scene.workload(), EXIT_1);
     await scene.rig.pass(1_000);
     await scene.runner().restart('main', 'now');
@@ -377,7 +378,7 @@ describe('alloc runner, in trouble', () => {
   });
 
   it('the store refuses the intent: nothing is started, it is tried again, and memory does not grow', async () => {
-    const scene = new Scene([aTask()]);
+    const scene = new Scene([aTask()], { type: 'batch' });
     scene.rig.hooksTakeMs = 1_000;
     await scene.rig.agent.scheduler.register(scene.job);
     await scene.rig.pass(500);

@@ -75,6 +75,7 @@ describe('plan', () => {
 
   it('changes nothing', async () => {
     const rig = await hostWith(spec(1));
+    await rig.pass(60_000);
     const index = rig.disk.history.index();
     rig.agent.scheduler.plan(spec(3, [{ ...task, env: { X: '1' } }]));
     await rig.pass(60_000);

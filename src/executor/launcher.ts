@@ -1,0 +1,128 @@
+/**
+ * Owns the helper process that starts foreground processes: forking a small process is cheap, forking this one costs
+ * about a millisecond in which nothing else happens. Only a shortcut: where there is no helper, or it has died,
+ * foreground.ts starts them itself.
+ */
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import type { Clock } from '../base/clock.js';
+import { describeError } from '../base/errors.js';
+import type { Logger } from '../base/log.js';
+import type { ForegroundEnd } from './foreground.js';
+
+/** How long a foreground process that was killed may take to be gone before nothing more is expected of the helper. */
+const GONE_WITHIN_MS = 2_000;
+
+type Helper = ChildProcessByStdio<Writable, Readable, null>;
+
+export interface LauncherDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly executorPath: string;
+}
+
+/** Words on the pipes as native/launch.c has them. */
+export class Launcher implements Disposable {
+  readonly #deps: LauncherDeps;
+  readonly #waiting = new Map<string, (end: ForegroundEnd) => void>();
+  #helper: Helper | undefined;
+  #isReady = false;
+  #lastId = 0;
+  #received = '';
+
+  /** Starts the helper; a fault shows in `isReady` staying false. */
+  constructor(deps: LauncherDeps) {
+    this.#deps = deps;
+    const helper = spawn(deps.executorPath, ['launch', deps.executorPath], {
+      cwd: '/',
+      env: {},
+      detached: true,
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+    this.#helper = helper;
+    helper.stdout.setEncoding('utf8');
+    helper.stdout.on('data', (chunk: string) => {
+      this.#onData(chunk);
+    });
+    helper.on('error', (error) => {
+      this.#onGone(describeError(error));
+    });
+    helper.on('close', (code, signal) => {
+      this.#onGone(`it ended with ${String(signal ?? code)}`);
+    });
+    // A write to a helper that has just ended; `close` tells.
+    helper.stdin.on('error', () => undefined);
+  }
+
+  /** True while it can be asked. */
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  /** Pid of the helper, for tests. */
+  get pid(): number | undefined {
+    return this.#helper?.pid;
+  }
+
+  /** Runs `<executor> <command> <dir>` to the end of its foreground process. Only while `isReady`. Never rejects. */
+  run(command: 'run' | 'adopt', dir: string, withinMs: number): Promise<ForegroundEnd> {
+    const helper = this.#helper;
+    if (helper === undefined)
+      return Promise.resolve({ kind: 'unclear', detail: 'the launcher is not there' });
+    const { clock } = this.#deps;
+    this.#lastId += 1;
+    const id = String(this.#lastId);
+    return new Promise((resolve) => {
+      let timer = clock.setTimer(withinMs, () => {
+        helper.stdin.write(`${id} kill\0`);
+        timer = clock.setTimer(GONE_WITHIN_MS, () => {
+          this.#end(id, { kind: 'unclear', detail: `${command} ${dir}: it took longer than ${withinMs} ms` });
+        });
+      });
+      this.#waiting.set(id, (end) => {
+        timer[Symbol.dispose]();
+        resolve(end);
+      });
+      helper.stdin.write(`${id} ${command} ${dir}\0`);
+    });
+  }
+
+  /** Ends the helper; what it started lives on. */
+  [Symbol.dispose](): void {
+    const helper = this.#helper;
+    this.#onGone(undefined);
+    helper?.stdin.end();
+  }
+
+  #onData(chunk: string): void {
+    const messages = (this.#received + chunk).split('\0');
+    this.#received = messages.pop() ?? '';
+    for (const message of messages) {
+      if (message === '') this.#isReady = true;
+      const [, id, how, value, said] = /^(\d+) (exited|killed|failed) (\d+) ([^]*)$/.exec(message) ?? [];
+      if (id === undefined || value === undefined || said === undefined) continue;
+      if (how === 'exited') this.#end(id, { kind: 'exited', code: Number(value), said: said.trim() });
+      else if (how === 'killed')
+        this.#end(id, { kind: 'unclear', detail: `it was killed by signal ${value}` });
+      else this.#end(id, { kind: 'unclear', detail: `cannot run ${this.#deps.executorPath}: ${said}` });
+    }
+  }
+
+  #end(id: string, end: ForegroundEnd): void {
+    const resolve = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    resolve?.(end);
+  }
+
+  /** @param why undefined: we ended it ourselves */
+  #onGone(why: string | undefined): void {
+    if (this.#helper === undefined) return;
+    this.#helper = undefined;
+    this.#isReady = false;
+    if (why !== undefined)
+      this.#deps.logger.warn({ why }, 'the launcher is gone, executors are started without it');
+    // What it was asked for last may have happened or not.
+    for (const id of [...this.#waiting.keys()])
+      this.#end(id, { kind: 'unclear', detail: 'the launcher is gone' });
+  }
+}
