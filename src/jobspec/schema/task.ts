@@ -3,11 +3,14 @@ import type { BlockSpec, Keys } from '../blocks.js';
 import { DEFAULTS } from '../defaults.js';
 import { formatDuration } from '../units.js';
 import { bool, checkEnvKey, durationMs, filledText, oneOf, signal, textMap } from '../values.js';
-import { block, meta, one, untouched } from './key.js';
+import { ARTIFACT } from './artifact.js';
+import { DISPATCH_PAYLOAD } from './dispatch-payload.js';
+import { block, meta, one, repeated, untouched } from './key.js';
 import { LIFECYCLE } from './lifecycle.js';
 import { LOGS } from './logs.js';
 import { RESOURCES } from './resources.js';
 import { RESTART } from './restart.js';
+import { TEMPLATE } from './template.js';
 
 export const TASK = {
   name: 'task',
@@ -67,6 +70,15 @@ export const TASK = {
       json: 'Lifecycle',
       doc: 'When the task runs; without it, it is a main task.',
     }),
+    artifact: repeated(ARTIFACT, { json: 'Artifacts', doc: 'Something to fetch before the task starts.' }),
+    template: repeated(TEMPLATE, {
+      json: 'Templates',
+      doc: 'A file that is made before the task starts, and made again when what it is made of changes.',
+    }),
+    dispatch_payload: block(DISPATCH_PAYLOAD, {
+      json: 'DispatchPayload',
+      doc: 'Where the payload of a dispatched job goes.',
+    }),
     leftovers: one(oneOf(['kill', 'keep']), {
       json: 'Leftovers',
       type: '`kill` or `keep`',
@@ -78,11 +90,9 @@ export const TASK = {
   notYet: {
     action: 'Actions',
     affinity: 'Affinities',
-    artifact: 'Artifacts',
     constraint: 'Constraints',
     consul: 'Consul',
     csi_plugin: 'CSIPluginConfig',
-    dispatch_payload: 'DispatchPayload',
     identity: 'Identities',
     kind: 'Kind',
     scaling: 'ScalingPolicies',
@@ -90,7 +100,6 @@ export const TASK = {
     secret: 'Secrets',
     service: 'Services',
     stop_signals: 'StopSignals',
-    template: 'Templates',
     vault: 'Vault',
     volume_mount: 'VolumeMounts',
   },

@@ -129,6 +129,10 @@ class Evaluation {
       if (first.name === 'or' && isTrue(value)) return value;
       args.push(value);
     }
+    // What is done to a long text takes its time.
+    for (const value of [...args, ...piped]) {
+      if (typeof value === 'string') this.#step(at, value.length >> 10);
+    }
     try {
       return callFunction(first.name, [...args, ...piped], this.#options.inputs);
     } catch (error) {
@@ -177,8 +181,8 @@ class Evaluation {
     this.out.push(text);
   }
 
-  #step(at: number): void {
-    this.#steps += 1;
+  #step(at: number, weight = 1): void {
+    this.#steps += weight;
     if (this.#steps > MOST_STEPS) throw new TemplateFault('the template does not come to an end', at);
   }
 }

@@ -252,7 +252,6 @@ const GENERAL: Readonly<Record<string, Entry>> = {
   sprig_default: { least: 2, most: 2, run: ([fallback, value]) => (isTrue(value) ? value : fallback) },
   sprig_ternary: { least: 3, most: 3, run: ([yes, no, value]) => (isTrue(value) ? yes : no) },
   sprig_quote: { least: 1, most: 1, run: ([value]) => JSON.stringify(print(value)) },
-  sprig_list: { least: 0, most: 64, run: (args) => args },
 };
 
 const ASKING: Readonly<Record<string, Entry>> = {
