@@ -59,15 +59,19 @@ static bool in_session(const struct executor *x, const struct proc_stat *stat) {
 	return proc_stat_read(x->proc, x->leader.pid, &first) < 0 || first.start_ticks == x->leader.start_ticks;
 }
 
+static bool is_init(const struct executor *x, pid_t pid, const struct proc_stat *stat) {
+	return pid == x->init.pid && stat->start_ticks == x->init.start_ticks;
+}
+
 bool belongs_to_adopted(const struct executor *x, pid_t pid, const struct proc_stat *stat) {
-	if (is_leader(x, pid, stat) || in_session(x, stat) || has_run_id(x, pid))
+	if (is_leader(x, pid, stat) || is_init(x, pid, stat) || in_session(x, stat) || has_run_id(x, pid))
 		return true;
 	struct proc_stat at = *stat;
 	for (int depth = 0; depth < MAX_DEPTH && at.ppid > 1; depth++) {
 		pid_t parent = at.ppid;
 		if (parent == x->pid || proc_stat_read(x->proc, parent, &at) < 0)
 			return false;
-		if (is_leader(x, parent, &at) || in_session(x, &at))
+		if (is_leader(x, parent, &at) || is_init(x, parent, &at) || in_session(x, &at))
 			return true;
 	}
 	return false;
@@ -115,6 +119,10 @@ enum told adopt_find(struct executor *x, struct text *reterr_why) {
 	x->adopted = true;
 	x->adopted_before_exec =
 		value_is(status, "state", "starting") || value_is(status, "exec_unseen", "1");
+	uint64_t init = 0;
+	if (find_number(status, "init_pid", '=', &init) == 0 && init > 1 && init <= INT32_MAX &&
+	    find_number(status, "init_start", '=', &x->init.start_ticks) == 0)
+		x->init.pid = (pid_t) init;
 	int r = open_leader(x, status);
 	if (r == 0) {
 		x->phase = PHASE_RUNNING;

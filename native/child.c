@@ -4,12 +4,12 @@
  * executor stays small, and a user database that hangs cannot hang it.
  */
 #define _GNU_SOURCE
-#include "child.h"
+#include "attributes.h"
+#include "isolate.h"
+#include "rootfs.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +21,6 @@
 static int wait_at_gate(const struct child *c) {
 	char byte;
 	ssize_t n;
-	/* While we wait, the executor may die: its lock must be free then. */
-	(void) close(c->x->lock);
 	do {
 		n = read(c->gate, &byte, 1);
 	} while (n < 0 && errno == EINTR);
@@ -79,10 +77,28 @@ static int place(int fd, int as) {
 	return r;
 }
 
-/*
- * stdin from /dev/null, output to the FIFOs; then nothing of the executor's is open but the report pipe, at
- * 3.
- */
+/* Closes all but our own few descriptors, which get the numbers that isolate.h names. */
+static int keep_own(struct child *c) {
+	int *const own[] = { &c->report, &c->gate, &c->dir };
+	/* Out of the way of the numbers first. */
+	for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+		*own[i] = fcntl(*own[i], F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+		if (*own[i] < 0)
+			return -errno;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+		if (dup3(*own[i], REPORT_FD + (int) i, O_CLOEXEC) < 0)
+			return -errno;
+		*own[i] = REPORT_FD + (int) i;
+	}
+	if (syscall(SYS_close_range, (unsigned int) FIRST_FREE_FD, ~0U, 0U) == 0)
+		return 0;
+	for (int fd = FIRST_FREE_FD; fd < 1024; fd++)
+		(void) close(fd);
+	return 0;
+}
+
+/* stdin from /dev/null, output to the FIFOs; then nothing of the executor's is open but what the child needs. */
 static int set_stdio(struct child *c) {
 	const struct executor *x = c->x;
 	int r = place(open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
@@ -94,16 +110,7 @@ static int set_stdio(struct child *c) {
 	}
 	if (r < 0)
 		return r;
-	if (c->report != 3) {
-		if (dup3(c->report, 3, O_CLOEXEC) < 0)
-			return -errno;
-		c->report = 3;
-	}
-	if (syscall(SYS_close_range, 4U, ~0U, 0U) == 0)
-		return 0;
-	for (int fd = 4; fd < 1024; fd++)
-		(void) close(fd);
-	return 0;
+	return keep_own(c);
 }
 
 void reset_signals(void) {
@@ -115,137 +122,129 @@ void reset_signals(void) {
 	(void) sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-struct identity {
-	uid_t uid;
-	gid_t gid;
-	gid_t *groups;
-	int count;
-};
-
 /*
- * Name or number. A number that the user database does not know gets the group of the same number and no
- * others.
+ * The program of a task with a root of its own may be a bare name: it is looked for there, as it lies now. The
+ * last of the places is tried by exec itself, whose error is then the one that is told.
  */
-static int look_up(const char *user, struct identity *ret_id) {
-	errno = 0;
-	const struct passwd *pw = getpwnam(user);
-	if (!pw) {
-		char *end;
-		errno = 0;
-		unsigned long n = strtoul(user, &end, 10);
-		if (user[0] < '0' || user[0] > '9' || *end != '\0' || errno != 0 || n >= UINT32_MAX)
-			return -ENOENT;
-		pw = getpwuid((uid_t) n);
-		if (!pw) {
-			static gid_t own;
-			own = (gid_t) n;
-			*ret_id = (struct identity){ .uid = (uid_t) n, .gid = own, .groups = &own, .count = 1 };
-			return 0;
-		}
+static const char *find_program(const struct spec *spec) {
+	static char path[4096];
+	if (spec->path[0] == '/')
+		return spec->path;
+	for (char **dir = spec->search; *dir; dir++) {
+		struct stat st;
+		int n = snprintf(path, sizeof path, "%s/%s", *dir, spec->path);
+		if (n > 0 && (size_t) n < sizeof path && access(path, X_OK) == 0 && stat(path, &st) == 0 &&
+		    S_ISREG(st.st_mode))
+			return path;
 	}
-	struct identity id = { .uid = pw->pw_uid, .gid = pw->pw_gid, .count = 64 };
-	for (int tries = 0; tries < 2; tries++) {
-		gid_t *groups = reallocarray(id.groups, (size_t) id.count, sizeof *groups);
-		if (!groups)
-			return -ENOMEM;
-		id.groups = groups;
-		if (getgrouplist(pw->pw_name, id.gid, id.groups, &id.count) >= 0) {
-			*ret_id = id;
-			return 0;
-		}
-	}
-	return -E2BIG;
+	return spec->path;
 }
 
-static int check_groups(const struct identity *id) {
-	gid_t *now = calloc((size_t) id->count + 1, sizeof *now);
-	if (!now)
-		return -ENOMEM;
-	if (getgroups(id->count, now) != id->count)
-		return -EPERM;
-	for (int i = 0; i < id->count; i++) {
-		bool found = false;
-		for (int k = 0; k < id->count; k++)
-			found = found || now[k] == id->groups[i];
-		if (!found)
-			return -EPERM;
-	}
-	return 0;
-}
-
-/* Becomes the user, with exactly the groups of the user database, and looks whether that is so. */
-int become(const struct child *c, enum stage *ret_stage) {
+/* The last steps, in the process that becomes the task, in its namespaces. Returns only with a fault. */
+static int finish(struct child *c, const struct identity *id, enum stage *ret_stage) {
 	const struct spec *spec = &c->x->spec;
-	struct identity id;
-	*ret_stage = STAGE_USER;
-	if (!spec->user)
-		return 0;
-	int r = look_up(spec->user, &id);
-	if (r < 0)
-		return r;
-	if (geteuid() != 0)
-		return id.uid == geteuid() ? 0 : -EPERM;
-	/* So that the task can open /dev/stdout and /dev/stderr anew. */
-	for (int fd = 1; spec->log_dir && fd <= STREAMS; fd++) {
-		if (fchown(fd, id.uid, (gid_t) -1) < 0)
-			return -errno;
-	}
-	*ret_stage = STAGE_GROUPS;
-	if (setgroups((size_t) id.count, id.groups) < 0)
-		return -errno;
-	if ((r = check_groups(&id)) < 0)
-		return r;
-	gid_t gids[3];
-	*ret_stage = STAGE_GID;
-	if (setresgid(id.gid, id.gid, id.gid) < 0 || getresgid(&gids[0], &gids[1], &gids[2]) < 0)
-		return -errno;
-	if (gids[0] != id.gid || gids[1] != id.gid || gids[2] != id.gid)
-		return -EPERM;
-	uid_t uids[3];
-	*ret_stage = STAGE_UID;
-	if (setresuid(id.uid, id.uid, id.uid) < 0 || getresuid(&uids[0], &uids[1], &uids[2]) < 0)
-		return -errno;
-	if (uids[0] != id.uid || uids[1] != id.uid || uids[2] != id.uid)
-		return -EPERM;
-	return 0;
-}
-
-static int become_task(struct child *c, enum stage *ret_stage) {
-	const struct spec *spec = &c->x->spec;
-	int r;
-	*ret_stage = STAGE_GATE;
-	if ((r = wait_at_gate(c)) < 0)
-		return r;
 	*ret_stage = STAGE_SESSION;
 	if (setsid() < 0)
 		return -errno;
-	if ((r = join_groups(c, ret_stage)) < 0)
-		return r;
 	/* An undumpable process does not own its files in /proc; exec makes it dumpable anyway. */
 	if (geteuid() != 0)
 		(void) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	*ret_stage = STAGE_OOM_SCORE_ADJ;
-	if ((r = set_oom_score(spec->oom_score_adj)) < 0)
-		return r;
-	*ret_stage = STAGE_STDIO;
-	if ((r = set_stdio(c)) < 0)
-		return r;
-	(void) umask(022);
-	if ((r = become(c, ret_stage)) < 0)
+	int r = set_oom_score(spec->oom_score_adj);
+	if (r == 0)
+		r = attributes_set(c, ret_stage);
+	if (r == 0)
+		r = privileges_take(c, id, ret_stage);
+	if (r < 0)
 		return r;
 	*ret_stage = STAGE_CHDIR;
 	if (chdir(spec->cwd) < 0)
 		return -errno;
 	*ret_stage = STAGE_EXEC;
 	reset_signals();
-	(void) execve(spec->path, spec->argv, spec->envp);
+	(void) execve(find_program(spec), spec->argv, spec->envp);
 	return -errno;
+}
+
+/* All that is done before the task's pid is known: it changes only the processes that are being made. */
+static int prepare(struct child *c, struct identity *ret_id, enum stage *ret_stage) {
+	int r = join_groups(c, ret_stage);
+	if (r == 0)
+		r = identity_find(&c->x->spec, ret_id, ret_stage);
+	if (r < 0)
+		return r;
+	*ret_stage = STAGE_STDIO;
+	if ((r = set_stdio(c)) < 0)
+		return r;
+	return namespaces_enter(c, ret_id, ret_stage);
+}
+
+/* Waits until process 1 has made the root. It has told why, when it could not. */
+static void wait_for_root(int built) {
+	char byte;
+	ssize_t n;
+	do {
+		n = read(built, &byte, 1);
+	} while (n < 0 && errno == EINTR);
+	if (n != 1)
+		_exit(127);
+	(void) close(built);
+}
+
+/* Makes process 1 of the new pid namespace, then the task, and leaves. Returns only with a fault, and as the task. */
+static int make_leader(struct child *c, enum stage *ret_stage) {
+	struct identity id;
+	int built[2];
+	struct spawn_report rep = { .stage = STAGE_NONE };
+	if (write(c->report, &rep, sizeof rep) != (ssize_t) sizeof rep)
+		return -EPIPE;
+	int r = prepare(c, &id, ret_stage);
+	if (r < 0)
+		return r;
+	*ret_stage = STAGE_INIT;
+	if (pipe2(built, O_CLOEXEC) < 0)
+		return -errno;
+	rep.init = fork_sibling();
+	if (rep.init == 0)
+		init_main(c, &id, built[1]);
+	if (rep.init < 0)
+		return rep.init;
+	(void) close(built[1]);
+	wait_for_root(built[0]);
+	rep.leader = fork_sibling();
+	if (rep.leader == 0) {
+		*ret_stage = STAGE_GATE;
+		return (r = wait_at_gate(c)) < 0 ? r : finish(c, &id, ret_stage);
+	}
+	if (rep.leader < 0)
+		return rep.leader;
+	_exit(write(c->report, &rep, sizeof rep) == (ssize_t) sizeof rep ? 0 : 126);
+}
+
+static int become_task(struct child *c, enum stage *ret_stage) {
+	struct identity id;
+	*ret_stage = STAGE_GATE;
+	/* While we wait or work, the executor may die: its lock must be free then. */
+	(void) close(c->x->lock);
+	if (c->x->spec.isolate & ISOLATE_PID)
+		return make_leader(c, ret_stage);
+	int r = wait_at_gate(c);
+	if (r == 0)
+		r = prepare(c, &id, ret_stage);
+	if (r == 0 && c->x->spec.isolate & ISOLATE_MOUNTS)
+		r = rootfs_enter(c, &id, ret_stage);
+	return r < 0 ? r : finish(c, &id, ret_stage);
+}
+
+_Noreturn void child_failed(const struct child *c, enum stage stage, int error) {
+	struct spawn_report rep = { .stage = (int32_t) stage, .errnum = -error, .which = c->which };
+	(void) snprintf(rep.detail, sizeof rep.detail, "%s", c->detail);
+	ssize_t n = write(c->report, &rep, sizeof rep);
+	_exit(n == (ssize_t) sizeof rep ? 127 : 126);
 }
 
 _Noreturn void child_main(struct child *c) {
 	enum stage stage = STAGE_NONE;
 	int r = become_task(c, &stage);
-	struct spawn_report rep = { .stage = (int32_t) stage, .errnum = -r, .which = c->which };
-	ssize_t n = write(c->report, &rep, sizeof rep);
-	_exit(n == (ssize_t) sizeof rep ? 127 : 126);
+	child_failed(c, stage, r);
 }

@@ -8,6 +8,7 @@
  * The run directory is the working directory: a run id among the arguments would make this look like an executor.
  */
 #define _GNU_SOURCE
+#include "privileges.h"
 #include "session.h"
 
 #include <errno.h>
@@ -234,7 +235,12 @@ static int run_command(char **argv, char **envp) {
 static int become_command(struct session *s, const int ends[RELAYS], int report, enum enter_stage *ret_stage) {
 	struct child child = { .x = s->x, .gate = -1, .report = report };
 	enum stage stage = STAGE_NONE;
-	int r;
+	struct identity id;
+	/* Looked up in the database of the host, as for the task: its own root may have another. */
+	*ret_stage = ENTER_USER;
+	int r = identity_find(&s->x->spec, &id, &stage);
+	if (r < 0)
+		return r;
 	*ret_stage = ENTER_CGROUP;
 	if ((r = join_cgroups(s)) < 0)
 		return r;
@@ -257,9 +263,11 @@ static int become_command(struct session *s, const int ends[RELAYS], int report,
 		return r;
 	if ((r = join_world(s, ret_stage)) < 0)
 		return r;
-	(void) umask(022);
-	*ret_stage = ENTER_USER;
-	if ((r = become(&child, &stage)) < 0)
+	(void) umask((mode_t) s->x->spec.umask & 0777);
+	/* As the task: its user, its capabilities, its filter of system calls. */
+	r = privileges_take(&child, &id, &stage);
+	*ret_stage = stage == STAGE_CAPABILITIES || stage == STAGE_SECCOMP ? ENTER_ISOLATION : ENTER_USER;
+	if (r < 0)
 		return r;
 	*ret_stage = ENTER_CHDIR;
 	if (chdir(s->x->spec.cwd) < 0)
@@ -341,6 +349,7 @@ static int become_session(struct session *s, pid_t parent) {
 	(void) sigemptyset(&told);
 	(void) sigaddset(&told, SIGCHLD);
 	(void) sigaddset(&told, SIGTERM);
+	(void) sigaddset(&told, SIGUSR1);
 	if (sigprocmask(SIG_BLOCK, &told, NULL) < 0)
 		return -errno;
 	s->signals = signalfd(-1, &told, SFD_CLOEXEC | SFD_NONBLOCK);

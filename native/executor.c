@@ -47,20 +47,24 @@ void start_failed(struct executor *x, enum stage stage, int errnum, const char *
 	x->outcome.stage = stage;
 	x->outcome.errnum = errnum;
 	x->outcome.detail = detail;
+	close_fd(&x->spawn.gate);
+	if (x->spawn.maker != 0)
+		x->leader.ended = true; /* There will be none; what was made for it is ended like a tree. */
 	if (x->leader.pid != 0 && !x->leader.ended)
 		(void) signal_leader(x, SIGKILL); /* It is on its way out; its end moves us on. */
 	else
-		x->phase = PHASE_RECORDING;
+		x->phase = x->leader.ended ? PHASE_ENDING : PHASE_RECORDING;
 }
 
 void go(struct executor *x) {
-	if (x->phase == PHASE_READY)
+	if (x->phase == PHASE_READY && x->spawn.maker == 0)
 		spawn_leader(x);
 }
 
 /* The leader has ended: end what it left, or let it live; then take the rest of the output. */
 static void step_ending(struct executor *x, uint64_t now) {
-	if (x->spec.leftovers == LEFTOVERS_KILL || x->stop.asked || x->killing.on) {
+	if (x->spec.leftovers == LEFTOVERS_KILL || x->stop.asked || x->killing.on ||
+	    x->outcome.result == RESULT_START_FAILED) {
 		kill_begin(x);
 		if (!kill_step(x, now))
 			return;
@@ -115,7 +119,7 @@ static void step(struct executor *x) {
 		x->listen_retry_ns = 0;
 		(void) change_watch(x, x->listener, EPOLLIN, SOURCE_LISTENER, 0);
 	}
-	if (x->spawn.again && x->leader.pid == 0)
+	if (x->spawn.again && x->leader.pid == 0 && x->spawn.maker == 0)
 		spawn_leader(x);
 	if (x->stop.asked && now >= x->stop.deadline_ns && !x->killing.on && x->phase <= PHASE_RUNNING) {
 		x->stop.stage = STOP_KILL;

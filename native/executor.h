@@ -5,6 +5,8 @@
  *   setup.c   what comes before the loop               adopt.c  taking over from an executor that died
  *   executor.c  the loop, from one phase to the next
  *   spawn.c   makes the child, opens its gate          child.c  the child, until execve
+ *   isolate.c namespaces, and their process 1          rootfs.c the task's own root
+ *   attributes.c  limits, niceness                     privileges.c  user, groups, capabilities; seccomp.c
  *   reap.c    who ended, and how                       kill.c   signals, STOP, and the end of the whole tree
  *   pump.c    output into rotated files                wire.c   the socket
  *   record.c  status and exit files
@@ -66,6 +68,16 @@ enum stage {
 	STAGE_UID,
 	STAGE_CHDIR,
 	STAGE_EXEC,
+	STAGE_USER_NAMESPACE,
+	STAGE_NAMESPACES,
+	STAGE_INIT,
+	STAGE_ROOT,
+	STAGE_MOUNT,
+	STAGE_NETWORK,
+	STAGE_RLIMIT,
+	STAGE_NICE,
+	STAGE_CAPABILITIES,
+	STAGE_SECCOMP,
 	STAGE_COUNT
 };
 
@@ -110,6 +122,15 @@ struct spawn {
 	bool into_cgroup; /* the child was born in the cgroup */
 	bool alive;       /* the child has been through the gate */
 	bool again;       /* start it once more without CLONE_INTO_CGROUP when this one is reaped */
+	pid_t maker; /* the one that makes init and leader of a pid namespace, until it has ended */
+	int gate;    /* write end of the leader's gate while the maker is at work, else -1 */
+	char detail[240]; /* what a failed start was about */
+};
+
+/* Process 1 of the task's own pid namespace: adopts and reaps, and takes all others along when it is killed. */
+struct init {
+	pid_t pid; /* 0 = there is none */
+	uint64_t start_ticks;
 };
 
 struct stop {
@@ -167,6 +188,8 @@ struct executor {
 	int told;      /* pipe to the foreground process, -1 once told */
 	pid_t pid;
 	uint64_t start_ticks;
+	char *title; /* what ps shows of us, and its room */
+	size_t title_cap;
 	bool adopted;
 	bool adopted_before_exec; /* the one before us died before it knew whether exec happened */
 	int self_procs_error;     /* of moving ourselves, 0 or errno */
@@ -175,6 +198,7 @@ struct executor {
 	struct leader leader;
 	struct outcome outcome;
 	struct spawn spawn;
+	struct init init;
 	struct stop stop;
 	struct killing killing;
 	struct logs logs;

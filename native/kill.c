@@ -83,7 +83,18 @@ static bool signal_member(struct executor *x, pid_t pid, int signal) {
 		return false;
 	if (signal == SIGKILL && pid == x->leader.pid && !x->leader.ended)
 		x->leader.killed_by_us = true;
-	return signal == 0 || pidfd_signal(pidfd, signal) != -ESRCH;
+	bool there = signal == 0 || pidfd_signal(pidfd, signal) != -ESRCH;
+	/* Process 1 of a pid namespace is ours, not the task's. It leaves by itself when the others are gone. */
+	return there && pid != x->init.pid;
+}
+
+/* Kills process 1 of the task's pid namespace: the kernel then kills all others in it, and nothing can escape. */
+static void kill_init(struct executor *x) {
+	struct proc_stat stat;
+	AUTO_FD pidfd = x->init.pid == 0 ? -1 : pidfd_of(x->init.pid);
+	if (pidfd >= 0 && proc_stat_read(x->proc, x->init.pid, &stat) == 0 &&
+	    stat.start_ticks == x->init.start_ticks)
+		(void) pidfd_signal(pidfd, SIGKILL);
 }
 
 struct entry {
@@ -170,7 +181,7 @@ static uint64_t cgroup_members(const struct executor *x) {
 		for (ssize_t i = 0; i < got; i++)
 			lines += buf[i] == '\n';
 	}
-	return lines;
+	return lines > 0 && x->init.pid != 0 ? lines - 1 : lines;
 }
 
 static void kill_round(struct executor *x) {
@@ -183,6 +194,7 @@ static void kill_round(struct executor *x) {
 	int n = x->spec.cgroup ? snprintf(path, sizeof path, "%s/cgroup.kill", x->spec.cgroup) : -1;
 	if (n > 0 && (size_t) n < sizeof path)
 		(void) write_file(path, "1");
+	kill_init(x);
 	/* Also without a cgroup, on kernels without cgroup.kill, and for what has left the cgroup. */
 	uint64_t found = signal_tree(x, SIGKILL);
 	thaw(x);

@@ -24,7 +24,7 @@
 static struct executor executor;
 
 /* Shows `holdfast-executor: <title>` in ps, as far as the space of the old arguments and environment goes. */
-static void set_title(int argc, char **argv, char **envp, const char *title) {
+static void set_title(struct executor *x, int argc, char **argv, char **envp, const char *title) {
 	char *end = argv[0] + strlen(argv[0]) + 1;
 	for (int i = 1; i < argc && argv[i] == end; i++)
 		end += strlen(argv[i]) + 1;
@@ -33,6 +33,8 @@ static void set_title(int argc, char **argv, char **envp, const char *title) {
 	(void) clearenv();
 	size_t cap = (size_t) (end - argv[0]);
 	memset(argv[0], 0, cap);
+	x->title = argv[0];
+	x->title_cap = cap;
 	(void) snprintf(argv[0], cap, "holdfast-executor: %s", title);
 	(void) prctl(PR_SET_NAME, EXECUTOR_COMM, 0, 0, 0);
 }
@@ -89,7 +91,7 @@ static int daemonize(struct executor *x) {
 
 static void init(struct executor *x) {
 	x->dir = x->lock = x->proc = x->epoll = x->signals = x->timer = x->listener = x->exit_file = x->told = -1;
-	x->leader.pidfd = x->spawn.report = x->cgroup_events = -1;
+	x->leader.pidfd = x->spawn.report = x->spawn.gate = x->cgroup_events = -1;
 	x->logs.dir = x->logs.scratch[0] = x->logs.scratch[1] = -1;
 	static const char *const names[STREAMS] = { "stdout", "stderr" };
 	for (size_t i = 0; i < STREAMS; i++)
@@ -149,11 +151,12 @@ static int claim(struct executor *x, bool adopt) {
 
 /* The arguments go elsewhere, since the title takes their place. */
 static int enter_command(int argc, char **argv, char **envp) {
-	char **own = calloc((size_t) argc + 1, sizeof *own);
+	static char **own; /* for as long as the process lives */
+	own = calloc((size_t) argc + 1, sizeof *own);
 	for (int i = 0; own && i < argc; i++) {
 		own[i] = strdup(argv[i]);
 		if (!own[i])
-			return fail("enter", -ENOMEM);
+			exit(fail("enter", -ENOMEM));
 	}
 	if (!own)
 		return fail("enter", -ENOMEM);
@@ -161,7 +164,7 @@ static int enter_command(int argc, char **argv, char **envp) {
 	if (r < 0)
 		return fail("/dev/null", r);
 	init(&executor);
-	set_title(argc, argv, envp, "session");
+	set_title(&executor, argc, argv, envp, "session");
 	return enter(&executor, argc - 2, own + 2);
 }
 
@@ -195,7 +198,7 @@ int main(int argc, char **argv, char **envp) {
 		status = daemonize(x);
 	if (status >= 0)
 		return status;
-	set_title(argc, argv, envp, x->spec.title ? x->spec.title : x->spec.run_id);
+	set_title(x, argc, argv, envp, x->spec.title ? x->spec.title : x->spec.run_id);
 	if (adopt)
 		executor_adopt(x);
 	executor_run(x);

@@ -82,11 +82,15 @@ void reap(struct executor *x) {
 		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
 			return;
 		/* What the child still said about its start is read while /proc still shows what it was. */
-		if (info.si_pid == x->leader.pid)
+		if (info.si_pid == x->leader.pid || x->spawn.maker != 0)
 			spawn_report(x);
 		if (waitid(P_PID, (id_t) info.si_pid, &info, WEXITED | WNOHANG) < 0)
 			return;
-		if (info.si_pid == x->leader.pid && !x->leader.ended) {
+		if (info.si_pid == x->spawn.maker)
+			x->spawn.maker = 0;
+		else if (info.si_pid == x->init.pid)
+			x->init.pid = 0;
+		else if (info.si_pid == x->leader.pid && !x->leader.ended) {
 			child_leader_ended(x, &info);
 		} else if (x->leader.ended && x->killing.on && info.si_code != CLD_EXITED &&
 			   info.si_status == SIGKILL) {

@@ -78,6 +78,10 @@ void status_text(const struct executor *x, struct text *t) {
 	add_number(t, "executor_pid", (uint64_t) x->pid);
 	add_number(t, "executor_start", x->start_ticks);
 	add_leader(t, &x->leader);
+	if (x->init.pid != 0) {
+		add_number(t, "init_pid", (uint64_t) x->init.pid);
+		add_number(t, "init_start", x->init.start_ticks);
+	}
 	add_streams(t, x);
 	if (x->adopted)
 		text_add(t, "adopted=1\n");

@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 /* Between a hangup and SIGKILL: editors save their files. */
@@ -23,6 +24,8 @@
 #define PATIENCE_NS (10 * NS_PER_SEC)
 /* A command that was killed may have been killed with its workload. */
 #define END_TOGETHER_MS 100
+/* What the command wrote last is worth this wait when its workload has ended; the agent wants to clean up. */
+#define DRAIN_NS NS_PER_SEC
 
 static const char *const stage_names[ENTER_STAGE_COUNT] = {
 	[ENTER_NONE] = "none",
@@ -178,15 +181,32 @@ static void read_signals(struct session *s) {
 	while (read(s->signals, &info, sizeof info) == (ssize_t) sizeof info) {
 		if (info.ssi_signo == SIGTERM)
 			ask_end(s, END_ASKED, GRACE_NS);
+		if (info.ssi_signo == SIGUSR1)
+			s->taken = true;
 	}
 	reap_all(s);
 }
 
+/* Until what does not end by itself is killed, or until what was written is not waited for any more. */
 static int wait_ms(const struct session *s) {
-	if (s->kill_at_ns == 0 || s->ended)
+	uint64_t now = mono_ns(), at = s->ended ? s->drain_until_ns : s->kill_at_ns;
+	if (at == 0)
 		return -1;
-	uint64_t now = mono_ns();
-	return now >= s->kill_at_ns ? 0 : (int) ((s->kill_at_ns - now) / NS_PER_MS) + 1;
+	return now >= at ? 0 : (int) ((at - now) / NS_PER_MS) + 1;
+}
+
+/*
+ * Says in the terminal itself that nothing follows. Whoever reads it must have read all before that: when the last
+ * holder of a terminal lets go, what is still in it may be lost.
+ */
+static void write_marker(struct session *s) {
+	ssize_t n = write(0, s->marker, strlen(s->marker));
+	if (n > 0)
+		s->marker += n;
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		s->taken = true; /* Nobody can be told. */
+	if (s->taken || !*s->marker)
+		s->marker = NULL;
 }
 
 /* One wait, and what came of it. */
@@ -197,7 +217,7 @@ static void turn(struct session *s) {
 		[REPORT] = { .fd = s->report, .events = POLLIN },
 		[LEADER] = { .fd = s->end == END_NOT ? s->leader.pidfd : -1, .events = POLLIN },
 		/* A terminal whose other end is gone hangs up; nothing of it is read here. */
-		[TERMINAL] = { .fd = s->tty && s->end == END_NOT ? 0 : -1 },
+		[TERMINAL] = { .fd = s->tty && s->end != END_TERMINAL ? 0 : -1, .events = s->marker ? POLLOUT : 0 },
 	};
 	for (size_t i = 0; i < RELAYS; i++) {
 		const struct relay *r = &s->relays[i];
@@ -212,8 +232,12 @@ static void turn(struct session *s) {
 		read_report(s);
 	if (at[LEADER].revents)
 		ask_end(s, END_TASK, 0);
-	if (at[TERMINAL].revents & (POLLHUP | POLLERR))
+	if (at[TERMINAL].revents & (POLLHUP | POLLERR)) {
 		ask_end(s, END_TERMINAL, GRACE_NS);
+		s->end = END_TERMINAL;
+	} else if (at[TERMINAL].revents & POLLOUT) {
+		write_marker(s);
+	}
 	for (size_t i = 0; i < RELAYS; i++) {
 		/* Output that nobody takes any more: whoever asked for the command has gone. */
 		if (at[FIXED + i].revents && !relay_step(&s->relays[i]) && i > 0)
@@ -225,14 +249,29 @@ static void turn(struct session *s) {
 	}
 }
 
-/* The reader takes what is left at its own pace, unless it has gone. */
+static bool is_drained(const struct session *s) {
+	return s->tty ? s->taken : !is_open(&s->relays[1]) && !is_open(&s->relays[2]);
+}
+
+/* The reader takes what is left at its own pace, unless it has gone; a workload that has ended waits only a little. */
 static void drain(struct session *s) {
+	static char marker[96];
 	close_relay(&s->relays[0]);
 	for (size_t i = 1; i < RELAYS; i++) {
 		if (is_open(&s->relays[i]))
 			(void) relay_step(&s->relays[i]);
 	}
-	while (s->end == END_NOT && (is_open(&s->relays[1]) || is_open(&s->relays[2])))
+	if (s->tty) {
+		(void) snprintf(marker, sizeof marker, "\033]holdfast;%s\007", s->id);
+		s->marker = marker;
+		/* It may have been stopped by Ctrl-S. */
+		(void) tcflow(0, TCOON);
+		(void) fcntl(0, F_SETFL, O_RDWR | O_NONBLOCK);
+	}
+	if (s->end == END_TASK)
+		s->drain_until_ns = mono_ns() + DRAIN_NS;
+	while ((s->end == END_NOT || s->end == END_TASK) && !is_drained(s) &&
+	       (s->drain_until_ns == 0 || mono_ns() < s->drain_until_ns))
 		turn(s);
 }
 

@@ -63,6 +63,9 @@ struct session {
 	int status; /* as of wait() */
 	enum session_end end;
 	uint64_t kill_at_ns; /* 0, or when what does not end by itself is killed */
+	const char *marker;  /* what is still to be written to the terminal, after all else */
+	bool taken;          /* the agent has read the terminal to its end */
+	uint64_t drain_until_ns;
 };
 
 /* enter.c: the whole life of `enter`; gives its exit status, or ends by the command's signal. */

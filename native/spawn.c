@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,6 +32,16 @@ static const char *const stage_names[STAGE_COUNT] = {
 	[STAGE_UID] = "uid",
 	[STAGE_CHDIR] = "chdir",
 	[STAGE_EXEC] = "exec",
+	[STAGE_USER_NAMESPACE] = "user_namespace",
+	[STAGE_NAMESPACES] = "namespaces",
+	[STAGE_INIT] = "init",
+	[STAGE_ROOT] = "root",
+	[STAGE_MOUNT] = "mount",
+	[STAGE_NETWORK] = "network",
+	[STAGE_RLIMIT] = "rlimit",
+	[STAGE_NICE] = "nice",
+	[STAGE_CAPABILITIES] = "capabilities",
+	[STAGE_SECCOMP] = "seccomp",
 };
 
 const char *stage_name(enum stage stage) {
@@ -85,21 +96,32 @@ static int record_child(struct executor *x, pid_t pid, int pidfd) {
 	return status_write(x);
 }
 
-static int release_child(struct executor *x, int gate, int report) {
-	/* The gate is the last step: a start that fails has let nothing run. */
-	int r = watch(x, report, EPOLLIN, SOURCE_REPORT, 0);
+/* Lets `children` of them through. One that is dead already makes this EPIPE; the report pipe and its end tell that story. */
+static int open_gate(int gate, size_t children) {
+	return write(gate, "\0", children) < 0 && errno != EPIPE ? -errno : 0;
+}
+
+/* The maker has made process 1 and the leader of a new pid namespace. Both are children of ours, at the gate. */
+static void made(struct executor *x, const struct spawn_report *rep) {
+	struct proc_stat stat;
+	int r = proc_stat_read(x->proc, rep->init, &stat);
+	if (r == 0) {
+		x->init = (struct init){ .pid = rep->init, .start_ticks = stat.start_ticks };
+		int pidfd = pidfd_of(rep->leader);
+		r = pidfd < 0 ? pidfd : record_child(x, rep->leader, pidfd);
+	}
+	if (r == 0)
+		r = open_gate(x->spawn.gate, 2);
+	close_fd(&x->spawn.gate);
 	if (r < 0)
-		return r;
-	x->spawn.report = report;
-	/* A child that is dead already makes this EPIPE; the report pipe and its end tell that story. */
-	return write(gate, "", 1) < 0 && errno != EPIPE ? -errno : 0;
+		start_failed(x, STAGE_STATUS, -r, stage_name(STAGE_STATUS));
 }
 
 void spawn_leader(struct executor *x) {
 	int gate[2] = { -1, -1 }, report[2] = { -1, -1 }, pidfd = -1;
 	AUTO_FD cgroup = -1;
 	bool retry = x->spawn.again;
-	x->spawn = (struct spawn){ .report = -1 };
+	x->spawn = (struct spawn){ .report = -1, .gate = -1 };
 	if (x->spec.cgroup && !retry) {
 		cgroup = open(x->spec.cgroup, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (cgroup < 0) {
@@ -120,15 +142,30 @@ void spawn_leader(struct executor *x) {
 		child_main(&(struct child){ .x = x,
 					    .gate = gate[0],
 					    .report = report[1],
+					    .dir = x->dir,
 					    .join_cgroup = x->spec.cgroup && !x->spawn.into_cgroup });
 	}
 	close_fd(&gate[0]);
 	close_fd(&report[1]);
-	enum stage stage = pid < 0 ? STAGE_CLONE : STAGE_STATUS;
-	int r = pid < 0 ? (int) pid : record_child(x, pid, pidfd);
 	(void) fcntl(report[0], F_SETFL, O_NONBLOCK);
+	bool makes = (x->spec.isolate & ISOLATE_PID) != 0;
+	enum stage stage = pid < 0 ? STAGE_CLONE : STAGE_STATUS;
+	int r = pid < 0 ? (int) pid : 0;
+	if (r == 0 && makes) {
+		x->spawn.maker = pid;
+		close_fd(&pidfd);
+	} else if (r == 0) {
+		r = record_child(x, pid, pidfd);
+	}
+	if (r == 0 && (r = watch(x, report[0], EPOLLIN, SOURCE_REPORT, 0)) == 0)
+		x->spawn.report = report[0];
+	/* The gate is the last step: a start that fails has let nothing run. */
+	if (r == 0 && makes) {
+		x->spawn.gate = gate[1];
+		return;
+	}
 	if (r == 0)
-		r = release_child(x, gate[1], report[0]);
+		r = open_gate(gate[1], 1);
 	close_fd(&gate[1]);
 	if (r < 0) {
 		close_fd(&report[0]);
@@ -137,7 +174,11 @@ void spawn_leader(struct executor *x) {
 	}
 }
 
-static const char *detail_of(const struct executor *x, const struct spawn_report *rep) {
+static const char *detail_of(struct executor *x, const struct spawn_report *rep) {
+	if (rep->detail[0] != '\0') {
+		(void) snprintf(x->spawn.detail, sizeof x->spawn.detail, "%.*s", (int) sizeof rep->detail - 1, rep->detail);
+		return x->spawn.detail;
+	}
 	switch ((enum stage) rep->stage) {
 	case STAGE_CGROUP:
 		return x->spec.cgroup;
@@ -161,6 +202,16 @@ static const char *detail_of(const struct executor *x, const struct spawn_report
 	case STAGE_SESSION:
 	case STAGE_OOM_SCORE_ADJ:
 	case STAGE_STDIO:
+	case STAGE_USER_NAMESPACE:
+	case STAGE_NAMESPACES:
+	case STAGE_INIT:
+	case STAGE_ROOT:
+	case STAGE_MOUNT:
+	case STAGE_NETWORK:
+	case STAGE_RLIMIT:
+	case STAGE_NICE:
+	case STAGE_CAPABILITIES:
+	case STAGE_SECCOMP:
 	case STAGE_COUNT:
 		break;
 	}
@@ -186,7 +237,7 @@ static void report_ended(struct executor *x) {
 		x->spawn.again = true;
 		return;
 	}
-	if (!x->spawn.alive || !has_been_through_exec(x)) {
+	if (!x->spawn.alive || x->leader.pid == 0 || !has_been_through_exec(x)) {
 		start_failed(x, STAGE_GATE, x->stop.asked ? ECANCELED : ECHILD, "killed before its start");
 		return;
 	}
@@ -206,7 +257,9 @@ void spawn_report(struct executor *x) {
 			report_ended(x);
 			return;
 		}
-		if (rep.stage == STAGE_NONE)
+		if (rep.leader > 1 && x->spawn.gate >= 0)
+			made(x, &rep);
+		else if (rep.stage == STAGE_NONE)
 			x->spawn.alive = true;
 		else if (rep.stage > 0 && rep.stage < STAGE_COUNT)
 			start_failed(x, (enum stage) rep.stage, rep.errnum, detail_of(x, &rep));

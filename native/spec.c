@@ -36,6 +36,18 @@ enum spec_tag {
 	TAG_OOM_SCORE_ADJ,
 	TAG_MEMORY_EVENTS,
 	TAG_MEMORY_PEAK,
+	/* From here on: isolation, and attributes of the process. */
+	TAG_ISOLATE = 40,
+	TAG_MOUNT_SOURCE,
+	TAG_MOUNT_TARGET,
+	TAG_MOUNT_OPTIONS,
+	TAG_SEARCH,
+	TAG_PRIVILEGES,
+	TAG_CAPS_BOUNDING,
+	TAG_CAPS_AMBIENT,
+	TAG_RLIMIT,
+	TAG_UMASK,
+	TAG_NICE,
 	TAG_COUNT
 };
 
@@ -64,6 +76,17 @@ static const struct {
 	[TAG_OOM_SCORE_ADJ] = { KIND_INT, offsetof(struct spec, oom_score_adj) },
 	[TAG_MEMORY_EVENTS] = { KIND_STRING, offsetof(struct spec, memory_events) },
 	[TAG_MEMORY_PEAK] = { KIND_STRING, offsetof(struct spec, memory_peak) },
+	[TAG_ISOLATE] = { KIND_INT, offsetof(struct spec, isolate) },
+	[TAG_MOUNT_SOURCE] = { KIND_LIST, offsetof(struct spec, mount_source) },
+	[TAG_MOUNT_TARGET] = { KIND_LIST, offsetof(struct spec, mount_target) },
+	[TAG_MOUNT_OPTIONS] = { KIND_LIST, offsetof(struct spec, mount_options) },
+	[TAG_SEARCH] = { KIND_LIST, offsetof(struct spec, search) },
+	[TAG_PRIVILEGES] = { KIND_INT, offsetof(struct spec, privileges) },
+	[TAG_CAPS_BOUNDING] = { KIND_INT, offsetof(struct spec, caps_bounding) },
+	[TAG_CAPS_AMBIENT] = { KIND_INT, offsetof(struct spec, caps_ambient) },
+	[TAG_RLIMIT] = { KIND_LIST, offsetof(struct spec, rlimits) },
+	[TAG_UMASK] = { KIND_INT, offsetof(struct spec, umask) },
+	[TAG_NICE] = { KIND_INT, offsetof(struct spec, nice) },
 };
 
 static enum kind kind_of(uint16_t tag) {
@@ -162,11 +185,23 @@ static void take_fields(uint8_t *bytes, size_t len, struct spec *spec, char **li
 		*terminate = 0;
 }
 
+static size_t length(char *const *list) {
+	size_t n = 0;
+	while (list[n])
+		n++;
+	return n;
+}
+
 static int check_meaning(const struct spec *s, struct text *reterr_why) {
 	if (!s->run_id || !*s->run_id || strlen(s->run_id) > 64)
 		return refuse(reterr_why, -EINVAL, "no run_id, or a very long one");
-	if (!s->path || s->path[0] != '/' || !s->argv[0] || !s->cwd)
-		return refuse(reterr_why, -EINVAL, "path (absolute), argv and cwd are required");
+	if (!s->path || !*s->path || !s->argv[0] || !s->cwd)
+		return refuse(reterr_why, -EINVAL, "path, argv and cwd are required");
+	if (s->path[0] != '/' && !*s->search)
+		return refuse(reterr_why, -EINVAL, "path is relative, and nothing says where to look for it");
+	size_t sources = length(s->mount_source);
+	if (sources != length(s->mount_target) || sources != length(s->mount_options))
+		return refuse(reterr_why, -EINVAL, "a mount has a source, a target and options");
 	const char *name = s->log_name;
 	if (s->log_dir && (!name || !*name || strchr(name, '/') || strlen(name) > 200))
 		return refuse(reterr_why, -EINVAL, "log_name is missing or no plain name");
@@ -189,7 +224,10 @@ int spec_parse(uint8_t *bytes, size_t len, struct spec *ret_spec, struct text *r
 		return r;
 	for (size_t tag = 0; tag < TAG_COUNT; tag++)
 		total += kind_of((uint16_t) tag) == KIND_LIST ? counts[tag] + 1 : 0;
-	struct spec spec = { .log_max_files = DEFAULT_LOG_FILES, .log_max_bytes = DEFAULT_LOG_BYTES };
+	struct spec spec = { .log_max_files = DEFAULT_LOG_FILES,
+			     .log_max_bytes = DEFAULT_LOG_BYTES,
+			     .umask = 022,
+			     .nice = NICE_UNSET };
 	char **lists[TAG_COUNT] = { 0 }, **next = calloc(total, sizeof *next);
 	if (!next)
 		return refuse(reterr_why, -ENOMEM, "no memory for its lists");

@@ -11,10 +11,34 @@ struct spec {
 	const char *memory_events, *memory_peak;
 	/* Null-terminated, never null themselves. */
 	char **argv, **envp, **join_procs, **self_procs;
+	/* Of equal length: what is bound where in the task's own root, and how; see rootfs.h. */
+	char **mount_source, **mount_target, **mount_options;
+	/* Where a program without a slash is looked for, once the root is the task's. */
+	char **search;
+	/* `name soft hard`; see attributes.c. */
+	char **rlimits;
 	int64_t log_max_files, log_max_bytes, oom_score_adj, gate, leftovers;
+	int64_t isolate, privileges, caps_bounding, caps_ambient, umask, nice;
 	/* The block that holds all the lists. */
 	char **pointers;
 };
+
+/* Bits of `isolate`: the namespaces that are the task's own. ISOLATE_MOUNTS is its root as well. */
+enum isolate {
+	ISOLATE_MOUNTS = 1,
+	ISOLATE_PID = 2,
+	ISOLATE_IPC = 4,
+	ISOLATE_UTS = 8,
+	ISOLATE_CGROUP = 16,
+	ISOLATE_NET = 32,
+	ISOLATE_USER = 64
+};
+
+/* Bits of `privileges`: what the task gives up before its exec. */
+enum privileges { PRIVILEGES_CAPS = 1, PRIVILEGES_NO_NEW = 2, PRIVILEGES_SECCOMP = 4 };
+
+/* `nice` was not asked for: 0, as far as that can be had. */
+#define NICE_UNSET INT64_MIN
 
 /*
  * Parses `len` bytes, which must have room for one more behind them; the spec points into them. Returns as

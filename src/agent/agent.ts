@@ -4,8 +4,8 @@
  */
 import { AllocTable } from '../allocrunner/alloc-table.js';
 import type { AgentOperations } from '../api/operations.js';
-import { createApiServer, type TcpAccess } from '../api/server.js';
-import type { Clock } from '../base/clock.js';
+import type { TcpAccess } from '../api/server.js';
+import { sleep, type Clock } from '../base/clock.js';
 import { describeError } from '../base/errors.js';
 import { readBootId } from '../base/host.js';
 import type { Logger } from '../base/log.js';
@@ -19,7 +19,10 @@ import { HostSampler } from '../stats/host.js';
 import { Scheduler } from '../scheduler/scheduler.js';
 import { openSqliteStore } from '../state/sqlite-store.js';
 import type { StateStore } from '../state/store.js';
+import { artifactHook } from '../taskrunner/hooks/artifact.js';
+import { dispatchPayloadHook } from '../taskrunner/hooks/dispatch-payload.js';
 import { taskDirHook } from '../taskrunner/hooks/task-dir.js';
+import { validateHook } from '../taskrunner/hooks/validate.js';
 import type { AgentConfig } from './config.js';
 import { DataDir } from './data-dir.js';
 import { Doctor } from './doctor.js';
@@ -28,6 +31,9 @@ import { bindToHost, readMachineMark } from './host-binding.js';
 import { gatherNodeFacts, interpolationFacts, readNodeId } from './node.js';
 import { createOperations } from './operations.js';
 import { statusLine } from './status-line.js';
+
+/** How long the doors stay shut for the sake of the tasks: most are found in a few milliseconds each. */
+const LOOK_FIRST_MS = 1_000;
 
 /** A running agent. */
 export interface Agent {
@@ -103,7 +109,12 @@ export async function startAgent(
       logger,
       store,
       driver: (name) => drivers.get(name),
-      hooks: [taskDirHook],
+      hooks: [
+        validateHook({ denied: config.deniedUsers, drivers: config.checkedDrivers }),
+        taskDirHook,
+        dispatchPayloadHook,
+        artifactHook(),
+      ],
       maxKillTimeoutMs: () => maxKillTimeoutMs,
       agentEnv: process.env,
       nodeFacts: interpolationFacts(node, config),
@@ -139,6 +150,9 @@ export async function startAgent(
       warnings: () => [...warnings(store), ...strays],
     });
     await scheduler.restore();
+    await lookFirst(allocs, clock, logger);
+    // Read only now: it is half of all the code, and a task that died meanwhile need not wait for it.
+    const { createApiServer } = await import('../api/server.js');
     const server = await createApiServer(
       { store, operations, clock, logger, dataDir: config.dataDir },
       {
@@ -189,6 +203,21 @@ export async function startAgent(
     await scope.close();
     throw error;
   }
+}
+
+/** Finds out about the tasks before anything else is done; what takes long is left to itself. */
+async function lookFirst(allocs: AllocTable, clock: Clock, logger: Logger): Promise<void> {
+  if (allocs.liveCount() === 0) return;
+  const fromMs = clock.monoMs();
+  const known = new AbortController();
+  const all = allocs.known().then(() => {
+    logger.info(
+      { allocs: allocs.liveCount(), took_ms: Math.round(clock.monoMs() - fromMs) },
+      'tasks are supervised',
+    );
+    known.abort();
+  });
+  await Promise.race([all, sleep(clock, LOOK_FIRST_MS, known.signal)]);
 }
 
 /** Who may use the TCP listener, and by which names. */

@@ -1,7 +1,6 @@
 /** Owns the agent's settings: defaults, the config file, command line options, in rising order. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
 import type { TlsSettings } from '../api/listener.js';
 import { AgentError, describeError } from '../base/errors.js';
@@ -9,6 +8,7 @@ import { LOG_LEVELS, type LogLevel } from '../base/log.js';
 import { defaultDataDir, socketPath } from '../base/paths.js';
 import type { KnownToken } from '../base/tokens.js';
 import { readDuration } from '../jobspec/units.js';
+import { USUAL_USER_RULES } from '../taskrunner/hooks/validate.js';
 import { readGid, readTls, readTokens } from './access.js';
 
 export interface AgentConfig {
@@ -34,6 +34,9 @@ export interface AgentConfig {
   readonly meta: Readonly<Record<string, string>>;
   /** Take over a data directory that was made on another host. */
   readonly acceptHost: boolean;
+  /** Whom tasks of the checked drivers must not run as. */
+  readonly deniedUsers: readonly string[];
+  readonly checkedDrivers: readonly string[];
 }
 
 /** What the command line may say; undefined = not said. */
@@ -76,6 +79,8 @@ const fileSchema = z.strictObject({
   name: z.string().optional(),
   datacenter: z.string().optional(),
   meta: z.record(z.string(), z.string()).optional(),
+  user_denylist: z.array(z.string()).optional(),
+  user_checked_drivers: z.array(z.string()).optional(),
 });
 
 /**
@@ -105,13 +110,17 @@ export async function readAgentConfig(
     datacenter: file.datacenter ?? 'dc1',
     meta: file.meta ?? {},
     acceptHost: options.acceptHost ?? false,
+    deniedUsers: file.user_denylist ?? USUAL_USER_RULES.denied,
+    checkedDrivers: file.user_checked_drivers ?? USUAL_USER_RULES.drivers,
   };
 }
 
 async function readFileSettings(path: string): Promise<z.infer<typeof fileSchema>> {
   let raw: unknown;
   try {
-    raw = parseYaml(await readFile(path, 'utf8'));
+    // Read only where there is a file.
+    const { parse } = await import('yaml');
+    raw = parse(await readFile(path, 'utf8'));
   } catch (cause) {
     throw new AgentError('bad_request', `cannot read the config file ${path}: ${describeError(cause)}`, {
       cause,

@@ -6,6 +6,7 @@ import { systemClock, sleep } from '../base/clock.js';
 import { AgentError, describeError, describeSystemError } from '../base/errors.js';
 import { createLogger, silentLogger, type AdjustableLogger, type Logger } from '../base/log.js';
 import { findExecutor } from '../executor/binary.js';
+import type { Inputs } from '../jobspec/inputs.js';
 import { parseJobFile, renderFaults } from '../jobspec/parse.js';
 import type { Job } from '../jobspec/types.js';
 import { startAgent, type Agent } from './agent.js';
@@ -58,10 +59,10 @@ export async function runAgent(options: AgentOptions): Promise<never> {
  * tasks and removes everything when it ends: by a signal, or when all jobs of the file are over.
  */
 export async function runDev(
-  options: AgentOptions & { readonly jobFile?: string | undefined },
+  options: AgentOptions & { readonly jobFile?: string | undefined; readonly inputs?: Inputs | undefined },
 ): Promise<never> {
   // Checked first: a fault in it is no reason to start anything.
-  const job = options.jobFile === undefined ? undefined : await readJob(options.jobFile);
+  const job = options.jobFile === undefined ? undefined : await readJob(options.jobFile, options.inputs);
   const temporary = await mkdtemp(join(tmpdir(), 'holdfast-dev-'));
   const config = await readConfig({ ...options, dataDir: temporary, socket: options.socket });
   let agent: Agent;
@@ -156,14 +157,14 @@ function createServiceReport(logger: Logger): ServiceReport {
 }
 
 /** Ends the process when the file cannot be read or has faults. */
-async function readJob(path: string): Promise<Job> {
+async function readJob(path: string, inputs: Inputs | undefined): Promise<Job> {
   let text: string;
   try {
     text = await readFile(path, 'utf8');
   } catch (error) {
     fail(new AgentError('bad_request', `cannot read the job file ${path}: ${describeSystemError(error)}`));
   }
-  const parsed = parseJobFile(text, path);
+  const parsed = parseJobFile(text, path, inputs);
   if (parsed.ok) return parsed.job;
   process.stderr.write(renderFaults(parsed.faults, text));
   process.exit(2);

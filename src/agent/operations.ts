@@ -40,7 +40,10 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
     planJob: (job) => scheduler.plan(job),
     stopJob: async (jobId, options) => toChange(jobId, await scheduler.stop(jobId, options)),
     stopAlloc: (allocId, { noShutdownDelay }) => scheduler.stopAlloc(allocId, noShutdownDelay),
-    restartAlloc: (allocId, { task }) => running(allocId, task).restart(task, 'restart was requested'),
+    restartAlloc: (allocId, { task, allTasks }) => {
+      const runner = running(allocId, task);
+      return allTasks ? runner.restartAll() : runner.restart(task, 'restart was requested');
+    },
     signalAlloc: (allocId, { task, signal }) =>
       running(allocId, task).signal(task, signal, 'signal was requested'),
     allocUsage: async (allocId) => (await allocs.get(allocId)?.usage()) ?? {},

@@ -33,6 +33,8 @@ const NAMES: Readonly<Record<keyof AgentConfig, string>> = {
   datacenter: 'datacenter',
   meta: 'meta',
   acceptHost: '--accept-host',
+  deniedUsers: 'user_denylist',
+  checkedDrivers: 'user_checked_drivers',
 };
 
 /** @param before what is in force now */

@@ -17,7 +17,8 @@ import { TaskRunner, type TaskRunnerDeps } from '../taskrunner/task-runner.js';
 import { allDead, reduceClientStatus } from './client-status.js';
 import { decideHealth, isLost, whyTaskIsNotWell, type HealthState, type WatchedTask } from './health.js';
 import { decideEnding, nextToEnd, type Ending } from './ending.js';
-import { openRoles, type GatedTask } from './lifecycle-gate.js';
+import { openRoles, staleTasks, type GatedTask } from './lifecycle-gate.js';
+import { decideRunTime, leftOfShutdownDelayMs } from './run-time.js';
 
 export interface AllocRunnerDeps {
   readonly clock: Clock;
@@ -71,6 +72,7 @@ export class AllocRunner {
           allocId: alloc.id,
           allocIndex: alloc.index,
           dirs: deps.taskDirs(alloc.id, task.name),
+          payload: deps.store.getJob(alloc.jobId)?.record.payload,
           record: this.#records.get(task.name) ?? newTaskRecord(alloc.id, task.name),
         }),
       ]),
@@ -85,6 +87,11 @@ export class AllocRunner {
   /** Starts or resumes the tasks. Call once. */
   run(): void {
     this.#react();
+  }
+
+  /** Resolves when it is known of every task what became of it while no agent was there. */
+  async known(): Promise<void> {
+    await Promise.all([...this.#runners.values()].map((runner) => runner.known));
   }
 
   /** Resolves when every task is complete, or was let go by `shutdown`. */
@@ -116,6 +123,33 @@ export class AllocRunner {
 
   /** Acts on the stored wish: the alloc shall stop. */
   stop(): void {
+    this.#react();
+  }
+
+  /**
+   * Starts the whole alloc anew, in the order of its first start: what has ended runs again. Resolves when that is
+   * stored; from then on it is carried out, by the next agent if need be.
+   * @throws AgentError not_running when it is over or is being ended; store_unavailable
+   */
+  async restartAll(): Promise<void> {
+    const tasks = this.#tasks();
+    const others = tasks.filter(({ task }) => roleOf(task) !== 'poststop');
+    const ending = decideEnding(this.#alloc, tasks);
+    if (ending !== undefined || others.every(({ record }) => record.state === 'dead')) {
+      const why = ending === undefined ? 'its tasks have ended' : ending.reason;
+      throw new AgentError('not_running', `alloc ${this.#alloc.id} cannot be restarted any more: ${why}`);
+    }
+    const generation = this.#alloc.generation ?? 0;
+    this.#change({ generation: generation + 1 });
+    try {
+      await this.#deps.store.commit([{ kind: 'put_alloc', alloc: this.#alloc }], { whenRefused: 'reject' });
+    } catch (error) {
+      // Unless something was stored with it since: then it is wanted.
+      if (this.#tasks().every(({ record }) => (record.generation ?? 0) <= generation)) {
+        this.#change({ generation });
+      }
+      throw error;
+    }
     this.#react();
   }
 
@@ -213,20 +247,32 @@ export class AllocRunner {
   }
 
   /** Brings the record of the alloc up to what is known of its tasks. */
-  #reduce(): HealthState | undefined {
-    const { status, description } = reduceClientStatus([...this.#records.values()]);
+  #reduce(): readonly number[] {
+    const runTime = this.#watchRunTime();
+    const { status, description } = reduceClientStatus(
+      [...this.#records.values()],
+      this.#alloc.runTime?.isOver,
+    );
     if (status !== this.#alloc.clientStatus || description !== this.#alloc.clientDescription) {
       this.#change({ clientStatus: status, clientDescription: description });
     }
     const judged = this.#judge();
-    if (judged === undefined) return undefined;
+    if (judged === undefined) return [runTime].flatMap((ms) => ms ?? []);
     const { health, watch } = judged;
     const hadVerdict = this.#alloc.health !== undefined;
     if (health !== this.#alloc.health || watch !== this.#alloc.healthWatch) {
       this.#change({ health, healthWatch: watch });
     }
     if (health?.healthy === false && !hadVerdict) this.#tellUnhealthy(health.detail);
-    return judged;
+    return [runTime, judged.lookAgainInMs].flatMap((ms) => ms ?? []);
+  }
+
+  /** @returns when to look again */
+  #watchRunTime(): number | undefined {
+    if (this.#finished || this.#leaving || decideEnding(this.#alloc, this.#tasks()) !== undefined) return;
+    const { runTime, lookAgainInMs } = decideRunTime(this.#alloc, this.#group, this.#now());
+    if (runTime !== this.#alloc.runTime) this.#change({ runTime });
+    return lookAgainInMs;
   }
 
   /** What is to be said of the alloc's health now; undefined while that must not be said. */
@@ -263,10 +309,11 @@ export class AllocRunner {
     }
   }
 
-  /** Stores what time alone has changed, and sets the alarm for the next such moment. */
-  #watchTheClock(): void {
+  /** Brings the record up to date, and stores it when that has changed anything. @returns when to look again */
+  #keepUp(fields: Partial<AllocRecord> = {}): readonly number[] {
     const before = this.#alloc;
-    const judged = this.#reduce();
+    if (Object.keys(fields).length > 0) this.#change(fields);
+    const lookAgainInMs = this.#reduce();
     if (this.#alloc !== before) {
       this.#deps.store
         .commit([{ kind: 'put_alloc', alloc: this.#alloc }], { whenRefused: 'keep' })
@@ -274,10 +321,14 @@ export class AllocRunner {
           this.#logger.error({ error: describeError(error) }, 'a change can never be stored, ignoring');
         });
     }
+    return lookAgainInMs;
+  }
+
+  #setAlarm(lookAgainInMs: readonly number[]): void {
     this.#alarm?.[Symbol.dispose]();
     this.#alarm = undefined;
-    if (judged?.lookAgainInMs === undefined) return;
-    this.#alarm = this.#deps.clock.setTimer(judged.lookAgainInMs, () => {
+    if (lookAgainInMs.length === 0 || this.#finished || this.#leaving) return;
+    this.#alarm = this.#deps.clock.setTimer(Math.min(...lookAgainInMs), () => {
       this.#react();
     });
   }
@@ -292,20 +343,50 @@ export class AllocRunner {
    * again and again: a task does it once.
    */
   #react(): void {
+    if (this.#leaving) return;
+    const lookAgainInMs = [...this.#keepUp()];
     const tasks = this.#tasks();
     const ending = decideEnding(this.#alloc, tasks);
     // Before the gates: what already has to end must not be set up first.
-    if (ending !== undefined) {
-      for (const { task } of nextToEnd(tasks)) this.#kill(task.name, ending);
-    }
-    const open = openRoles(tasks);
+    if (ending === undefined) this.#renew(tasks);
+    else lookAgainInMs.push(...this.#end(ending, tasks));
+    const open = openRoles(tasks, ending === undefined ? this.#alloc.generation : 0);
     for (const { task } of tasks) if (open.has(roleOf(task))) this.#runners.get(task.name)?.openGate();
-    this.#watchTheClock();
-    if (this.#finished || !allDead(tasks.map(({ record }) => record))) return;
-    this.#finished = true;
-    this.#alarm?.[Symbol.dispose]();
-    this.#logger.debug({ status: this.#alloc.clientStatus }, 'all tasks of the alloc are dead');
-    for (const runner of this.#runners.values()) runner.finish();
+    if (!this.#finished && allDead(tasks.map(({ record }) => record))) {
+      this.#finished = true;
+      this.#logger.debug({ status: this.#alloc.clientStatus }, 'all tasks of the alloc are dead');
+      for (const runner of this.#runners.values()) runner.finish();
+    }
+    this.#setAlarm(lookAgainInMs);
+  }
+
+  /** Ends who is next, after the group's `shutdown_delay`. @returns when to look again */
+  #end(ending: Ending, tasks: readonly GatedTask[]): readonly number[] {
+    const next = nextToEnd(tasks, ending.alsoPoststop);
+    if (next.length === 0) return [];
+    const leftMs = leftOfShutdownDelayMs(this.#alloc, this.#group, this.#now());
+    if (leftMs > 0) {
+      if (this.#alloc.endingSince === undefined) {
+        this.#keepUp({ endingSince: this.#now() });
+        for (const { task, record } of tasks) {
+          if (record.state !== 'running') continue;
+          this.#runners.get(task.name)?.say({ type: 'Waiting for Shutdown Delay', delayMs: leftMs });
+        }
+      }
+      return [leftMs];
+    }
+    for (const { task } of next) this.#kill(task.name, ending);
+    return [];
+  }
+
+  /** Takes the tasks into the generation of the alloc: what has ended at once, what runs in the order of an ending. */
+  #renew(tasks: readonly GatedTask[]): void {
+    const generation = this.#alloc.generation ?? 0;
+    const stale = staleTasks(tasks, generation);
+    const ended = stale.filter(({ record }) => record.state === 'dead');
+    for (const { task } of [...ended, ...nextToEnd(stale)]) {
+      this.#runners.get(task.name)?.renew(generation, 'all tasks of the alloc are restarted, as asked');
+    }
   }
 
   #kill(task: string, { reason, because }: Ending): void {

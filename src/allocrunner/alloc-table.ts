@@ -48,6 +48,11 @@ export class AllocTable {
     return this.#runners.has(allocId);
   }
 
+  /** Resolves when it is known of every alloc taken up by now what became of it while no agent was there. */
+  async known(): Promise<void> {
+    await Promise.all([...this.#runners.values()].map((runner) => runner.known()));
+  }
+
   /** True once the agent leaves: nothing is started any more. */
   get leaving(): boolean {
     return this.#leaving;

@@ -6,53 +6,62 @@ import { isSidecar, roleOf } from '../jobspec/lifecycle.js';
 import type { TaskEvent } from '../events/task-event.js';
 import type { AllocRecord } from '../state/store.js';
 import type { GatedTask } from './lifecycle-gate.js';
+import { RUN_TIME_OVER } from './run-time.js';
 
 /** Why the tasks shall end, for people, and what is told to each of them first. */
 export interface Ending {
   readonly reason: string;
   readonly because: TaskEvent | undefined;
+  /** There is no time for the poststop tasks either: they never run. */
+  readonly alsoPoststop: boolean;
 }
 
-/** First match wins. A poststop task ends nothing and is ended by nothing: it is what runs at the end. */
+/** First match wins. A poststop task ends nothing and is ended by nothing but time: it is what runs at the end. */
 export function decideEnding(
-  alloc: Pick<AllocRecord, 'desiredStatus' | 'desiredDescription'>,
+  alloc: Pick<AllocRecord, 'desiredStatus' | 'desiredDescription' | 'runTime'>,
   tasks: readonly GatedTask[],
 ): Ending | undefined {
-  if (alloc.desiredStatus === 'stop') return { reason: alloc.desiredDescription, because: undefined };
+  if (alloc.runTime?.isOver === true) {
+    return { reason: RUN_TIME_OVER, because: undefined, alsoPoststop: true };
+  }
+  const ending = (reason: string, because?: TaskEvent): Ending => ({ reason, because, alsoPoststop: false });
+  if (alloc.desiredStatus === 'stop') return ending(alloc.desiredDescription);
   const others = tasks.filter(({ task }) => roleOf(task) !== 'poststop');
   const failed = others.find(({ record }) => record.state === 'dead' && record.failed);
   if (failed !== undefined) {
-    return {
-      reason: `task ${JSON.stringify(failed.task.name)} of the group failed`,
-      because: { type: 'Sibling Task Failed', sibling: failed.task.name },
-    };
+    return ending(`task ${JSON.stringify(failed.task.name)} of the group failed`, {
+      type: 'Sibling Task Failed',
+      sibling: failed.task.name,
+    });
   }
   const leader = others.find(({ task, record }) => task.leader && record.state === 'dead');
   if (leader !== undefined) {
-    return {
-      reason: `leader task ${JSON.stringify(leader.task.name)} is dead`,
-      because: { type: 'Leader Task Dead', leader: leader.task.name },
-    };
+    return ending(`leader task ${JSON.stringify(leader.task.name)} is dead`, {
+      type: 'Leader Task Dead',
+      leader: leader.task.name,
+    });
   }
   const live = others.filter(({ record }) => record.state !== 'dead');
   if (live.length > 0 && live.every(({ task }) => isSidecar(roleOf(task)))) {
-    return { reason: 'main tasks are dead', because: { type: 'Main Tasks Dead' } };
+    return ending('main tasks are dead', { type: 'Main Tasks Dead' });
   }
   return undefined;
 }
 
 /**
  * Who is to be killed now: the leader alone, then all others but sidecars, then the sidecars. A later wave waits until
- * the one before is dead.
+ * the one before is dead. Poststop tasks that shall not run come first of all.
  */
-export function nextToEnd(tasks: readonly GatedTask[]): readonly GatedTask[] {
+export function nextToEnd(tasks: readonly GatedTask[], alsoPoststop = false): readonly GatedTask[] {
+  const others = tasks.filter(({ task }) => roleOf(task) !== 'poststop');
   const waves = [
-    tasks.filter(({ task }) => task.leader),
-    tasks.filter(({ task }) => !task.leader && !isSidecar(roleOf(task))),
-    tasks.filter(({ task }) => !task.leader && isSidecar(roleOf(task))),
+    alsoPoststop ? tasks.filter(({ task }) => roleOf(task) === 'poststop') : [],
+    others.filter(({ task }) => task.leader),
+    others.filter(({ task }) => !task.leader && !isSidecar(roleOf(task))),
+    others.filter(({ task }) => !task.leader && isSidecar(roleOf(task))),
   ];
   for (const wave of waves) {
-    const live = wave.filter(({ task, record }) => roleOf(task) !== 'poststop' && record.state !== 'dead');
+    const live = wave.filter(({ record }) => record.state !== 'dead');
     if (live.length > 0) return live;
   }
   return [];

@@ -13,10 +13,14 @@ export interface GatedTask {
   readonly record: TaskRecord;
 }
 
-/** The roles whose gate is open. A gate that closes stops nothing that runs. */
-export function openRoles(tasks: readonly GatedTask[]): ReadonlySet<TaskRole> {
+/**
+ * The roles whose gate is open. A gate that closes stops nothing that runs.
+ * @param generation of the alloc: until all of its tasks have got there, nothing starts
+ */
+export function openRoles(tasks: readonly GatedTask[], generation = 0): ReadonlySet<TaskRole> {
   const open = new Set<TaskRole>();
   const others = tasks.filter(({ task }) => roleOf(task) !== 'poststop');
+  if (staleTasks(others, generation).length > 0) return open;
   if (others.length > 0 && others.every(({ record }) => record.state === 'dead')) {
     return open.add('poststop');
   }
@@ -27,9 +31,16 @@ export function openRoles(tasks: readonly GatedTask[]): ReadonlySet<TaskRole> {
   return open.add('poststart').add('poststart_sidecar');
 }
 
+/** Tasks that have not got to the generation of their alloc. Poststop tasks run once, at the end of the last one. */
+export function staleTasks(tasks: readonly GatedTask[], generation: number): readonly GatedTask[] {
+  return tasks.filter(
+    ({ task, record }) => roleOf(task) !== 'poststop' && (record.generation ?? 0) < generation,
+  );
+}
+
 /** A sidecar that is being restarted does not hold back mains that had started before. */
 function mainMayStart(tasks: readonly GatedTask[]): boolean {
-  const begun = tasks.some(({ task, record }) => roleOf(task) === 'main' && record.attempts > 0);
+  const begun = tasks.some(({ task, record }) => roleOf(task) === 'main' && hasBegun(record));
   return tasks.every(({ task, record }) => {
     const role = roleOf(task);
     if (role === 'prestart') return record.state === 'dead' && !record.failed;
@@ -43,4 +54,9 @@ function mainsHaveStarted(tasks: readonly GatedTask[]): boolean {
     ({ task, record }) =>
       roleOf(task) !== 'main' || record.startedAtMs !== undefined || record.state === 'dead',
   );
+}
+
+/** In this generation: a record that begins anew forgets when it had started. */
+function hasBegun(record: TaskRecord): boolean {
+  return (record.generation ?? 0) === 0 ? record.attempts > 0 : record.startedAtMs !== undefined;
 }

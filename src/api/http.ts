@@ -168,7 +168,7 @@ async function sendStream(
   call: Call,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const { contentType, body } = await route.open(call);
+  const { contentType, body, close } = await route.open(call);
   reply.hijack();
   // Headers go out now: the first byte may be a long time coming.
   reply.raw.writeHead(200, {
@@ -184,6 +184,8 @@ async function sendStream(
     if (!call.signal.aborted) {
       deps.logger.warn({ path: route.path, error: describeError(error) }, 'a stream ended early');
     }
+  } finally {
+    await close?.();
   }
   return reply;
 }

@@ -99,8 +99,14 @@ export interface AgentOperations {
     allocId: string,
     options: { readonly noShutdownDelay: boolean },
   ): Promise<{ readonly evalId: string; readonly index: number }>;
-  /** Restarts one task, or the running ones, of an alloc. @throws AgentError not_running, not_found */
-  restartAlloc(allocId: string, options: { readonly task: string | undefined }): Promise<void>;
+  /**
+   * Restarts one task, or the running ones, of an alloc; with `allTasks` the whole of it anew, in the order of its
+   * first start, what has ended too. @throws AgentError not_running, not_found, store_unavailable
+   */
+  restartAlloc(
+    allocId: string,
+    options: { readonly task: string | undefined; readonly allTasks: boolean },
+  ): Promise<void>;
   /** Signals one task, or all running ones. @throws AgentError not_running, not_found, signal_unknown */
   signalAlloc(
     allocId: string,

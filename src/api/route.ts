@@ -17,7 +17,7 @@ export interface Call {
   /** Aborts when the caller went away or the agent is leaving. */
   readonly signal: AbortSignal;
   /** A part of the path. */
-  param(name: string): string;
+  readonly param: (name: string) => string;
 }
 
 interface RouteBase {
@@ -53,6 +53,8 @@ export interface StreamRoute extends RouteBase {
 export interface StreamAnswer {
   readonly contentType: string;
   readonly body: AsyncGenerator<Buffer | string, void, void>;
+  /** Lets go of what the body reads from. Called once, also when the body was never begun. */
+  readonly close?: () => Promise<void>;
 }
 
 /** Answered by a websocket: pings, dead peers, refusals and the closing handshake are the business of sockets.ts. */

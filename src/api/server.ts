@@ -21,6 +21,7 @@ import type { Route } from './route.js';
 import { allocationRoutes } from './routes/allocations.js';
 import { agentRoutes, evaluationRoutes, hostRoutes, nodeRoutes, searchRoutes } from './routes/cluster.js';
 import { feedRoutes } from './routes/feed.js';
+import { fileRoutes } from './routes/files.js';
 import { holdfastRoutes } from './routes/holdfast.js';
 import { jobRoutes } from './routes/jobs.js';
 import { logRoutes } from './routes/logs.js';
@@ -165,6 +166,7 @@ function buildRoutes(services: Services, feed: Feed, counts: MetricCounts): read
     ...searchRoutes(services),
     ...holdfastRoutes(services),
     ...logRoutes(services),
+    ...fileRoutes(services),
     ...feedRoutes(feed),
     ...metricRoutes(services, { feed, counts }),
   ];

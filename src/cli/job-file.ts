@@ -4,7 +4,9 @@ import { describeSystemError } from '../base/errors.js';
 import { parseJobFile, renderFaults, type JobResult } from '../jobspec/parse.js';
 import type { Job } from '../jobspec/types.js';
 import type { Cli } from './cli.js';
+import type { Options } from './command.js';
 import { CliError, EXIT } from './exit.js';
+import { readInputs } from './variables.js';
 
 /** A job file that was read, and what it came to. */
 export interface CheckedFile {
@@ -12,11 +14,19 @@ export interface CheckedFile {
   readonly result: JobResult;
 }
 
-/** Reads and checks a job file. @throws CliError usage when it cannot be read */
-export async function checkJobFile(path: string): Promise<CheckedFile> {
+/**
+ * Reads and checks a job file.
+ * @param options --var and --var-file among them
+ * @throws CliError usage when it, or a file of variables, cannot be read
+ */
+export async function checkJobFile(path: string, options: Options): Promise<CheckedFile> {
+  const text = await readText(path);
+  return { text, result: parseJobFile(text, path, readInputs(options, path, process.env)) };
+}
+
+async function readText(path: string): Promise<string> {
   try {
-    const text = await readFile(path, 'utf8');
-    return { text, result: parseJobFile(text, path) };
+    return await readFile(path, 'utf8');
   } catch (cause) {
     throw new CliError(EXIT.usage, `cannot read the job file ${path}: ${describeSystemError(cause)}`, {
       cause,
@@ -36,8 +46,8 @@ export function showFaults(cli: Cli, { text, result }: CheckedFile): void {
  * Reads and checks a job file. Its faults and warnings go to stderr; with faults nothing is returned.
  * @throws CliError usage when it cannot be read
  */
-export async function readJobFile(cli: Cli, path: string): Promise<Job | undefined> {
-  const checked = await checkJobFile(path);
+export async function readJobFile(cli: Cli, path: string, options: Options): Promise<Job | undefined> {
+  const checked = await checkJobFile(path, options);
   showFaults(cli, checked);
   return checked.result.ok ? checked.result.job : undefined;
 }

@@ -109,9 +109,10 @@ export function processWorld(): World {
 
 /**
  * Runs one command line.
- * @param argv without node and script
+ * @param words without node and script
  */
-export async function runCli(argv: readonly string[], world: World): Promise<ExitCode> {
+export async function runCli(words: readonly string[], world: World): Promise<ExitCode> {
+  const argv = asNomadWrites(words);
   const output = world.output(false);
   const note = (line: string): void => {
     output.note(line);
@@ -192,6 +193,14 @@ function newProgram(note: (line: string) => void, chosen: string | undefined): C
       'after',
       '\nExit codes: 0 ok, 1 failed, 2 usage or invalid job file, 3 not running, 4 not found, 5 daemon unreachable, 6 not permitted',
     );
+}
+
+/** Long options that fingers give one dash, as Nomad's tools have it. */
+const ONE_DASH = /^-(?=(?:var|var-file|check-index|detach|json|stderr|address|token)(?:=|$))/;
+
+function asNomadWrites(argv: readonly string[]): string[] {
+  const end = argv.indexOf('--');
+  return argv.map((word, at) => (end === -1 || at < end ? word.replace(ONE_DASH, '--') : word));
 }
 
 /** The first word that is no global option; for `help NAME` it is NAME. */

@@ -7,6 +7,8 @@ import type { ExitReport } from '../events/exit-result.js';
 import type { LogConfig, Resources } from '../jobspec/types.js';
 import type { RunHandle, RunRecord } from '../state/store.js';
 import type { TaskUsage } from '../stats/usage.js';
+import type { Session, SessionRequest } from '../executor/session.js';
+import type { ExecOptions, ExecResult } from './sessions.js';
 
 /** Everything needed to start one run; values are interpolated, paths absolute. */
 export interface TaskConfig {
@@ -72,6 +74,13 @@ export interface DriverHandle {
   stop(how: { readonly signal: number; readonly graceMs: number }): Promise<void>;
   /** What the whole tree uses now; undefined once it has ended or when nothing can be measured. */
   usage(): Promise<TaskUsage | undefined>;
+  /**
+   * Runs one command in the task to its end, without input. Absent: this driver cannot.
+   * @throws AgentError timeout, cancelled, not_running, start_failed
+   */
+  exec?(command: string, args: readonly string[], options: ExecOptions): Promise<ExecResult>;
+  /** Begins a session in the task. Absent: this driver cannot. @throws AgentError not_running, executor_failed */
+  openSession?(request: SessionRequest): Promise<Session>;
   /** Frees what the run holds on this host (run dir, cgroup). Only after its end is stored. Twice is allowed. */
   release(): Promise<void>;
   /** Lets go without touching the workload: the agent is leaving. */

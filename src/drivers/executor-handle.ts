@@ -10,6 +10,8 @@ import type { ProcessRef } from '../base/host.js';
 import type { Logger } from '../base/log.js';
 import type { ExitReport } from '../events/exit-result.js';
 import { removeLeaf, type CgroupLeaf } from '../executor/cgroup-leaf.js';
+import { enterRun } from '../executor/enter.js';
+import type { Session, SessionRequest } from '../executor/session.js';
 import { ExecutorClient, REPLY_WITHIN_MS } from '../executor/client.js';
 import type { ExecutorStatus } from '../executor/exit-record.js';
 import { resolveRun, type ResolveDeps, type Resolved } from '../executor/resolve.js';
@@ -19,6 +21,7 @@ import type { ProcessTable } from '../stats/process-table.js';
 import { UsageSampler } from '../stats/sampler.js';
 import type { TaskUsage } from '../stats/usage.js';
 import type { DriverHandle, EmitTaskEvent } from './driver.js';
+import { execToEnd, type ExecOptions, type ExecResult } from './sessions.js';
 
 export interface HandleDeps extends ResolveDeps {
   readonly log: Logger;
@@ -39,6 +42,9 @@ export interface HandledRun {
 
 /** How long after the deadline of a stop it counts as failed: the executor kills again and again meanwhile. */
 const KILL_MARGIN_MS = 10_000;
+/** Each is a process or two: enough for people and checks, not enough to fill the task's limits. */
+const MOST_SESSIONS = 32;
+const SESSIONS_WITHIN_MS = 2_000;
 const STOP_LOOKS_EVERY_MS = 100;
 /** Waits between looks at an executor that cannot be spoken to. */
 const UNREACHABLE_RETRY_MS = { first: 500, most: 30_000 };
@@ -58,6 +64,7 @@ export class ExecutorHandle implements DriverHandle {
   /** Replaced each time a connection is made. */
   #connected = new Deferred<ExecutorClient>();
   #over = false;
+  readonly #sessions = new Set<Session>();
 
   constructor(deps: HandleDeps, run: HandledRun) {
     this.#deps = deps;
@@ -125,15 +132,36 @@ export class ExecutorHandle implements DriverHandle {
     return this.#over ? Promise.resolve(undefined) : this.#sampler.sample();
   }
 
+  exec(command: string, args: readonly string[], options: ExecOptions): Promise<ExecResult> {
+    return execToEnd(this.#deps.clock, (request) => this.openSession(request), [command, ...args], options);
+  }
+
+  async openSession(request: SessionRequest): Promise<Session> {
+    if (this.#over) throw new AgentError('not_running', 'the task has ended');
+    if (this.#sessions.size >= MOST_SESSIONS) {
+      throw new AgentError('too_many', `${MOST_SESSIONS} sessions are open in this task: end one of them`);
+    }
+    const session = await enterRun(this.#deps, this.#run.runDir, request);
+    this.#sessions.add(session);
+    void session.ended.then(() => this.#sessions.delete(session));
+    return session;
+  }
+
   async release(): Promise<void> {
     if (!this.#over)
       throw new AgentError('internal', `run ${this.runId} was to be released while it may be running`);
+    // They end with the run, and say how in its directory.
+    await Promise.race([
+      Promise.all([...this.#sessions].map(({ ended }) => ended)),
+      sleep(this.#deps.clock, SESSIONS_WITHIN_MS, this.#leaving.signal),
+    ]);
     await releaseRun(this.#deps, this.#run.runDir, this.#run.leaf);
   }
 
   detach(): void {
     this.#leaving.abort();
     this.#client?.close();
+    for (const session of this.#sessions) session.end();
   }
 
   /** The connection, waiting a little for one that is being made. @throws AgentError not_running, executor_unreachable */

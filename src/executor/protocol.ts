@@ -4,6 +4,13 @@
  */
 import { AgentError } from '../base/errors.js';
 import {
+  isolationFields,
+  readAttributes,
+  readIsolation,
+  type SpecAttributes,
+  type SpecIsolation,
+} from './isolation.js';
+import {
   decodeFields,
   encodeFields,
   intField,
@@ -45,6 +52,10 @@ export interface ExecutorSpec {
   readonly memoryEvents: string | undefined;
   /** File with the peak: v2 `memory.peak`, v1 `memory.max_usage_in_bytes`. */
   readonly memoryPeak: string | undefined;
+  /** Absent = everything is the host's. */
+  readonly isolation?: SpecIsolation | undefined;
+  /** Absent = umask 022, niceness 0, limits as the executor has them. */
+  readonly attributes?: SpecAttributes | undefined;
 }
 
 /** Where the executor writes what the workload prints. */
@@ -162,10 +173,12 @@ export class FrameDecoder {
  */
 export function encodeSpec(spec: ExecutorSpec): Buffer {
   const fields: Field[] = [];
-  const text = (tag: number, value: string | undefined): void => {
-    if (value === undefined) return;
+  const field = (value: string, tag: number): Field => {
     if (value.includes('\0')) throw new AgentError('start_failed', `${specTagName(tag)} holds a NUL byte`);
-    fields.push(stringField(tag, value));
+    return stringField(tag, value);
+  };
+  const text = (tag: number, value: string | undefined): void => {
+    if (value !== undefined) fields.push(field(value, tag));
   };
   const int = (tag: number, value: number): void => {
     fields.push(intField(tag, value));
@@ -192,6 +205,7 @@ export function encodeSpec(spec: ExecutorSpec): Buffer {
   int(SPEC_TAG.oomScoreAdj, spec.oomScoreAdj);
   text(SPEC_TAG.memoryEvents, spec.memoryEvents);
   text(SPEC_TAG.memoryPeak, spec.memoryPeak);
+  fields.push(...isolationFields(spec.isolation, spec.attributes, field));
   const bytes = Buffer.concat([Buffer.from(SPEC_MAGIC, 'latin1'), encodeFields(fields)]);
   if (bytes.length > MAX_SPEC_BYTES) {
     throw new AgentError(
@@ -240,7 +254,14 @@ export function decodeSpec(bytes: Buffer): ExecutorSpec {
     oomScoreAdj: int(SPEC_TAG.oomScoreAdj),
     memoryEvents: optional(SPEC_TAG.memoryEvents),
     memoryPeak: optional(SPEC_TAG.memoryPeak),
+    ...whenThere('isolation', readIsolation(fields)),
+    ...whenThere('attributes', readAttributes(fields)),
   };
+}
+
+/** So that a spec reads back exactly as it was written: what is absent has no key. */
+function whenThere<K extends string, V>(key: K, value: V | undefined): Partial<Record<K, V>> {
+  return value === undefined ? {} : ({ [key]: value } as Partial<Record<K, V>>);
 }
 
 function splitAtEquals(text: string): [string, string] {

@@ -17,8 +17,8 @@ export interface OrderedFault extends TextFault {
 /** Collects the faults of one HCL text. */
 export class HclSink {
   readonly syntax: OrderedFault[] = [];
-  /** Correct HCL that holdfast has not yet. */
-  readonly unsupported: TextFault[] = [];
+  /** Correct HCL whose value cannot be had. */
+  readonly told: TextFault[] = [];
   /** Keys set twice. */
   readonly repeats: TextFault[] = [];
   readonly #text: string;
@@ -29,11 +29,13 @@ export class HclSink {
     this.#lines = new LineIndex(text);
   }
 
-  /** The first of the syntax faults that were noted and those that the grammar saw. */
-  firstSyntaxFault(top: HclNode): TextFault | undefined {
+  /**
+   * The first of the syntax faults that were noted and those that the grammar saw.
+   * @param eachError calls back for each node of the latter
+   */
+  firstSyntaxFault(eachError: (visit: (node: HclNode) => void) => void): TextFault | undefined {
     let first = [...this.syntax].sort((a, b) => a.order - b.order)[0];
-    top.cursor().iterate(({ type, node }) => {
-      if (!type.isError) return;
+    eachError((node) => {
       const fault = explain(this.#text, node);
       // At the same place the reader's words are the better ones.
       if (first === undefined || fault.order < first.order) first = fault;
@@ -49,7 +51,7 @@ export class HclSink {
     else this.repeats.push(repeatedKey(key, at, this.#lines.place(first)));
   }
 
-  requireOneLine(parts: readonly HclNode[], message: string): void {
+  requireOneLine(parts: readonly { readonly from: number; readonly to: number }[], message: string): void {
     for (const [index, part] of parts.entries()) {
       const next = parts[index + 1];
       if (next === undefined || !hasNewline(this.#text, part.to, next.from)) continue;
@@ -68,14 +70,20 @@ export class HclSink {
     return nothing(at);
   }
 
-  notYet(node: HclNode, what: string): Tree {
-    const text = shorten(this.#text.slice(node.from, node.to));
-    this.unsupported.push({
-      at: node.from,
-      message: `${what} are not supported yet: ${text}`,
-      hint: 'write the value itself',
-    });
-    return nothing(node.from);
+  tell(fault: TextFault): void {
+    // A `for` or a `dynamic` block comes by the same place again and again.
+    if (this.told.some(({ at, message }) => at === fault.at && message === fault.message)) return;
+    this.told.push(fault);
+  }
+
+  /** How much was told so far, for `unhear`. */
+  heard(): number {
+    return this.told.length;
+  }
+
+  /** Takes back what was told since: somebody only tried. */
+  unhear(heard: number): void {
+    this.told.splice(heard);
   }
 }
 

@@ -1,11 +1,8 @@
-/**
- * Owns the text inside HCL strings and heredocs: escapes, indentation, and which `${…}` may stand there. What is
- * interpolated at run time stays as written; everything else of HCL's template language is refused by name.
- */
+/** Owns the text inside HCL strings and heredocs: escapes, indentation, and which `${…}` are left for the run time. */
 
-/** A piece of a template: text between quotes or heredoc markers, or one `${…}`. */
+/** A piece of a template: text as it is written, or what was made of a `${…}`. */
 export interface Piece {
-  readonly kind: 'literal' | 'interpolation';
+  readonly kind: 'literal' | 'made';
   readonly text: string;
   readonly at: number;
 }
@@ -59,27 +56,11 @@ function undoPercent(text: string): string {
 /** A variable, followed by `.name`s and `["keys"]`: all that the run time can look up. */
 const REFERENCE = /^[A-Za-z_][\w-]*(?:\.[\w-]+|\[[ \t]*"[^"\\${}\n]*"[ \t]*\])*$/;
 
-/** Names that HCL itself would have to resolve before the job exists. */
-const NOT_YET = /^(?:var|local)\b/;
-
-/** What a `${…}` becomes: itself without the spaces at its edges, or a fault. */
-export function keepInterpolation({ text, at }: Piece): TextResult {
-  const inner = text.slice(2, -1);
-  const name = inner.trim();
-  if (NOT_YET.test(name)) {
-    return {
-      ok: false,
-      at,
-      message: `variables and locals are not supported yet: ${shorten(text)}`,
-      hint: VALUE,
-    };
-  }
-  if (REFERENCE.test(name)) return { ok: true, text: `\${${name}}` };
-  const what = /^[\w:]+\s*\(/.test(name) ? 'functions' : 'expressions in ${…}';
-  return { ok: false, at, message: `${what} are not supported yet: ${shorten(text)}`, hint: DOLLARS };
+/** The root of what only the run time can look up: `attr` of `attr.kernel.name`; undefined when it is anything else. */
+export function isRunTimeReference(source: string): string | undefined {
+  if (/^(?:true|false|null)$/.test(source)) return undefined;
+  return REFERENCE.test(source) ? /^[\w-]+/.exec(source)?.[0] : undefined;
 }
-
-const VALUE = 'write the value itself';
 
 /** How to keep `${` from being read by holdfast, e.g. in a shell script. */
 export const DOLLARS = 'for a literal `${` write `$${`';
@@ -89,21 +70,19 @@ export function shorten(text: string): string {
   return line.length > 40 ? `${line.slice(0, 39)}…` : line;
 }
 
+/** Stands for what was made while the indentation is taken off. No file with a NUL in it is read. */
+const STAND_IN = '\0';
+
 /**
  * The text of a heredoc from its pieces (all between the opening line's end and the closing line).
  * @param indented `<<-`: the smallest indentation of its lines is taken off each line
  */
-export function joinHeredoc(pieces: readonly Piece[], indented: boolean): TextResult {
-  let text = '';
-  for (const piece of pieces) {
-    const result =
-      piece.kind === 'literal'
-        ? { ok: true as const, text: undoPercent(piece.text) }
-        : keepInterpolation(piece);
-    if (!result.ok) return result;
-    text += result.text;
-  }
-  return { ok: true, text: indented ? dedent(text) : text };
+export function joinHeredoc(pieces: readonly Piece[], indented: boolean): string {
+  const source = pieces.map(({ kind, text }) => (kind === 'literal' ? undoPercent(text) : STAND_IN)).join('');
+  const made = pieces.filter(({ kind }) => kind === 'made').map(({ text }) => text);
+  let next = 0;
+  // What was made may have lines of its own; they are no lines of the heredoc.
+  return (indented ? dedent(source) : source).replaceAll(STAND_IN, () => made[next++] ?? '');
 }
 
 /** Lines of nothing but white space neither count nor change, as in HCL. */

@@ -3,6 +3,7 @@
  * nothing that a user can write; whatever is wrong comes back as faults, all of them, with their places.
  */
 import { readHcl } from './hcl.js';
+import { NO_INPUTS, type Inputs } from './inputs.js';
 import { readJson } from './json.js';
 import { homesOf } from './schema/file.js';
 import { Session, type Dialect, type Finding } from './session.js';
@@ -35,7 +36,9 @@ export { renderFaults } from './render.js';
 /** Largest job file, in UTF-16 units; Nomad's servers take 1 MB of source too. */
 const LARGEST = 1024 * 1024;
 
-const FORMATS: Readonly<Record<string, { dialect: Dialect; read: (text: string) => ReadText }>> = {
+const FORMATS: Readonly<
+  Record<string, { dialect: Dialect; read: (text: string, inputs: Inputs) => ReadText }>
+> = {
   hcl: { dialect: 'hcl', read: readHcl },
   nomad: { dialect: 'hcl', read: readHcl },
   json: { dialect: 'json', read: readJson },
@@ -46,8 +49,9 @@ const FORMATS: Readonly<Record<string, { dialect: Dialect; read: (text: string) 
 /**
  * Reads a job file; its extension names the format.
  * @param fileName as it shall stand in faults; not opened
+ * @param inputs values of its variables, and the files it may read
  */
-export function parseJobFile(text: string, fileName: string): JobResult {
+export function parseJobFile(text: string, fileName: string, inputs: Inputs = NO_INPUTS): JobResult {
   const atStart = { at: 0, path: '' };
   const extension = /\.([^./]+)$/.exec(fileName)?.[1]?.toLowerCase() ?? '';
   const format = Object.hasOwn(FORMATS, extension) ? FORMATS[extension] : undefined;
@@ -68,8 +72,13 @@ export function parseJobFile(text: string, fileName: string): JobResult {
   const nul = source.indexOf('\0');
   if (nul !== -1)
     return fail([{ ...atStart, at: nul, message: 'the file is not text: it holds a NUL', hint: undefined }]);
+  const [given] = inputs.given;
+  if (given !== undefined && format.dialect !== 'hcl') {
+    const message = `${given.from}: only an HCL job file has variables`;
+    return fail([{ ...atStart, message, hint: undefined }]);
+  }
   const session = new Session(format.dialect, homesOf(format.dialect), lines);
-  const { tree, faults } = readSafely(format.read, source);
+  const { tree, faults } = readSafely(() => format.read(source, inputs));
   for (const { at, message, hint } of faults) session.fault({ at, path: '' }, message, hint);
   const job = tree === undefined ? undefined : validateFile(tree, session);
   if (job === undefined || session.faults.length > 0) return fail(session.faults);
@@ -77,9 +86,9 @@ export function parseJobFile(text: string, fileName: string): JobResult {
 }
 
 /** Nesting that our readers bound is read by the libraries first, and they recurse. */
-function readSafely(read: (text: string) => ReadText, text: string): ReadText {
+function readSafely(read: () => ReadText): ReadText {
   try {
-    return read(text);
+    return read();
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     return { tree: undefined, faults: [{ at: 0, message: `more than ${DEEPEST} levels of nesting` }] };
@@ -107,7 +116,7 @@ export function parseJobJson(value: unknown): JobResult {
 const BODY = 'body';
 
 /** In the order of the text; at the same place, and in a body, in the order found. */
-function toFaults(findings: readonly Finding[], file: string, lines: LineIndex | undefined): Fault[] {
+export function toFaults(findings: readonly Finding[], file: string, lines: LineIndex | undefined): Fault[] {
   const sorted = lines === undefined ? findings : [...findings].sort((a, b) => a.at - b.at);
   return sorted.map(({ at, path, message, hint }) => {
     const place = lines?.place(at);

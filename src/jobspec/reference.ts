@@ -1,6 +1,7 @@
 /** Owns docs/jobspec.md: the reference of all keys, made from the tables. scripts/gen-jobspec-doc.mjs writes it. */
 import type { BlockSpec, KeyDoc, Keys } from './blocks.js';
 import { RESTART_DEFAULTS } from './defaults.js';
+import { FUNCTIONS } from './hcl-functions.js';
 import { BLOCKS } from './schema/file.js';
 import { formatDuration } from './units.js';
 
@@ -9,6 +10,7 @@ export function renderReference(): string {
   const { service } = RESTART_DEFAULTS;
   return [
     INTRODUCTION,
+    renderExpressions(),
     ...BLOCKS.map(renderBlock),
     DRIVERS,
     `## What happens to a task that says nothing\n\nIt is restarted up to ${service.attempts} times in ` +
@@ -45,7 +47,7 @@ Check a file with \`holdfast validate FILE\`, run it with \`holdfast run FILE\`.
 
 | extension | format |
 |---|---|
-| \`.hcl\`, \`.nomad\`, \`.nomad.hcl\` | HCL. Values are literals: text, numbers, \`true\`, \`false\`, \`null\`, lists, maps, heredocs (\`<<EOF\`, \`<<-EOF\`). Variables, locals, functions and other expressions are not supported yet |
+| \`.hcl\`, \`.nomad\`, \`.nomad.hcl\` | HCL, with variables, locals, functions and the other expressions of Nomad's job files: see below. Template directives (\`%{ if … }\`) are not supported yet |
 | \`.yaml\`, \`.yml\` | The same keys. A block with a label is a map by name: \`job: { web: { group: { site: { task: { … } } } } }\`, or a list of maps with \`name\` |
 | \`.json\` | Nomad's API JSON, with or without the outer \`{"Job": …}\`: CamelCase keys, durations as nanoseconds or text |
 
@@ -56,6 +58,62 @@ Text may hold \`\${NOMAD_…}\`, \`\${env["X"]}\`, \`\${meta.x}\`, \`\${attr.x}\
 starts. For a literal \`\${\` write \`$\${\`.
 
 Keys marked ✚ are holdfast's own; Nomad does not know them.
+`;
+
+function renderExpressions(): string {
+  const functions = [...FUNCTIONS.keys(), 'can', 'try'].sort().map((name) => `\`${name}\``);
+  return `${EXPRESSIONS}
+Functions: ${functions.join(', ')}. The same file means the same job each time, so there is none that reads a clock or
+rolls a die. \`file\` and its kin read files of at most 1 MiB, relative to the job file.
+`;
+}
+
+const EXPRESSIONS = `## Variables and expressions
+
+In HCL files:
+
+\`\`\`hcl
+variable "port" {
+  type        = number
+  default     = 8080
+  description = "where the server listens"
+
+  validation {
+    condition     = var.port > 1024
+    error_message = "an ordinary user cannot have a port up to 1024"
+  }
+}
+
+locals {
+  name = "web-\${var.port}"
+}
+
+job "web" {
+  group "site" {
+    task "server" {
+      driver = "raw_exec"
+
+      config {
+        command = "python3"
+        args    = ["-m", "http.server", tostring(var.port)]
+      }
+
+      env = merge({ NAME = upper(local.name) }, { for n in range(2) : "N\${n}" => n })
+    }
+  }
+}
+\`\`\`
+
+A variable has its value from \`--var port=8081\` and \`--var-file FILE\` (\`name = value\` lines, or a JSON object; of
+several the last one counts), else from \`HOLDFAST_VAR_port\` or \`NOMAD_VAR_port\` in the environment, else its default.
+Text from a command line becomes the type that the variable asks for: lists and maps are written as in a job file.
+Types are \`string\`, \`number\`, \`bool\`, \`any\`, \`list(…)\`, \`set(…)\`, \`map(…)\`, \`tuple([…])\` and \`object({ … })\`
+with \`optional(…)\` fields. Variables without a value are told all at once.
+
+There are \`var.x\`, \`local.x\`, \`.name\`, \`["key"]\`, \`[0]\`, \`[*]\`, \`+ - * / %\`, \`== != < <= > >=\`, \`&& || !\`,
+\`a ? b : c\`, \`[for x in list : …]\`, \`{ for k, v in map : k => v }\`, and \`dynamic "BLOCK" { for_each = … content { … } }\`.
+What only the start of a task can know (\`\${attr.kernel.name}\`) stays in the text until then: it can be put into other
+text, but nothing can be decided by it.
 `;
 
 const DRIVERS = `## config

@@ -48,6 +48,10 @@ export interface TaskGroup {
   readonly count: number;
   readonly meta: Readonly<Record<string, string>>;
   readonly tasks: readonly Task[];
+  /** Wait between deciding to end the allocation and ending its tasks; not there = none. */
+  readonly shutdownDelayMs?: number;
+  /** How long an allocation of a batch job may run; not there = for ever. */
+  readonly maxRunMs?: number;
   /** How a newer version takes over, as written; `updateOf` says what is in force when nothing was. */
   readonly update?: UpdateStrategy;
   /** What follows when an alloc has failed; undefined = it stays failed. */

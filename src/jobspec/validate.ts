@@ -21,6 +21,7 @@ import { buildTemplate } from './template-rules.js';
 import { toPlain, type MapNode } from './tree.js';
 import { formatDuration } from './units.js';
 import { quote } from './words.js';
+import { resolveTimes } from './time-rules.js';
 import { resolveUpdate } from './update-rules.js';
 import type { Job, JobType, Resources, Task, TaskGroup, TaskLifecycle } from './types.js';
 
@@ -96,7 +97,8 @@ function buildJob(job: JobRead, session: Session): Job {
 /** A task right under the job is a group of its own name. */
 function groupOfTask(task: TaskRead): GroupRead {
   const none = { count: undefined, meta: undefined, restart: undefined };
-  const keys = { ...none, reschedule: undefined, update: undefined, task: [task] };
+  const times = { shutdown_delay: undefined, max_run_duration: undefined };
+  const keys = { ...none, ...times, reschedule: undefined, update: undefined, task: [task] };
   return { ...task, read: { keys, clean: true, path: task.path, at: task.read.at } };
 }
 
@@ -120,6 +122,14 @@ function buildGroup(
     count: valueOf(keys.count) ?? DEFAULTS.count.value,
     meta: valueOf(keys.meta) ?? {},
     tasks: keys.task.map((task) => buildTask(task, { type, group: keys.restart }, session)),
+    ...resolveTimes(
+      {
+        type,
+        shutdownDelay: keys.shutdown_delay,
+        maxRun: keys.max_run_duration ?? ofJob.max_run_duration,
+      },
+      session,
+    ),
     ...(strategy === undefined ? {} : { update: strategy }),
     ...resolveReschedule({ type, job: ofJob.reschedule, group: keys.reschedule }, session),
   };

@@ -6,6 +6,7 @@
 import { constants, watch } from 'node:fs';
 import { open, readdir, type FileHandle } from 'node:fs/promises';
 import { AgentError, errnoOf } from '../base/errors.js';
+import { findBelow } from './alloc-dir.js';
 import { selectLogFiles, type FoundLogFile, type LogFile, type LogStream } from './files.js';
 
 const OPEN_DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
@@ -44,18 +45,20 @@ export class LogDirectory implements AsyncDisposable {
     this.#handle = handle;
   }
 
-  /** @throws AgentError not_found when there is no such directory (or a symlink in its place) */
-  static async open(path: string): Promise<LogDirectory> {
+  /**
+   * @param root a directory above it that is ours; below it no name is trusted to stay what it is
+   * @throws AgentError not_found when there is no such directory (or a symlink in its place)
+   */
+  static async open(path: string, root = path): Promise<LogDirectory> {
+    const missing = (cause: unknown): AgentError =>
+      new AgentError('not_found', `no log directory at ${path}: the task has not been set up`, { cause });
     try {
-      return new LogDirectory(await open(path, OPEN_DIRECTORY));
+      await using found = await findBelow(root, path.slice(root.length));
+      if (!found.stats.isDirectory()) throw missing(undefined);
+      return new LogDirectory(await open(`${found.path}/.`, OPEN_DIRECTORY));
     } catch (cause) {
-      const errno = errnoOf(cause);
-      if (errno === 'ENOENT' || errno === 'ENOTDIR' || errno === 'ELOOP') {
-        throw new AgentError('not_found', `no log directory at ${path}: the task has not been set up`, {
-          cause,
-        });
-      }
-      throw cause;
+      const isMissing = cause instanceof AgentError || errnoOf(cause) === 'ENOENT';
+      throw isMissing ? missing(cause) : cause;
     }
   }
 

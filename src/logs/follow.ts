@@ -4,9 +4,9 @@
  * one chunk, descriptors by MOST_HELD_FILES; the reader is never in the way of the writer.
  */
 import type { FileHandle } from 'node:fs/promises';
-import { orAborted } from '../base/abort.js';
-import { sleep, type Clock } from '../base/clock.js';
-import { LogDirectory, watchDirectory, type WatchDirectory } from './directory.js';
+import type { Clock } from '../base/clock.js';
+import { Changes } from './changes.js';
+import { LogDirectory, type WatchDirectory } from './directory.js';
 import { endOf, type LogFile, type LogOrigin, type LogPosition, type LogStream } from './files.js';
 import { findPosition } from './position.js';
 
@@ -14,6 +14,8 @@ import { findPosition } from './position.js';
 export interface LogSource {
   /** `<data>/alloc/<id>/alloc/logs`. */
   readonly logDir: string;
+  /** A directory of ours above it: what lies between belongs to tasks. Default: logDir itself. */
+  readonly root?: string;
   readonly task: string;
   readonly stream: LogStream;
 }
@@ -49,10 +51,6 @@ export const CHUNK_BYTES = 64 * 1024;
  * the disk space of a removed file for as long as a slow reader needs, hence a bound (Nomad's default keeps 10).
  */
 const MOST_HELD_FILES = 16;
-/** How long a change that no watch told of may stay unseen. */
-const POLL_MS = 250;
-/** A chatty task must not wake us for each of its lines. */
-const COALESCE_MS = 10;
 
 const EMPTY = Buffer.alloc(0);
 
@@ -69,7 +67,7 @@ export async function* readLog(
   source: LogSource,
   options: ReadLogOptions,
 ): AsyncGenerator<LogChunk, void, void> {
-  await using directory = await LogDirectory.open(source.logDir);
+  await using directory = await LogDirectory.open(source.logDir, source.root);
   const found = await directory.find(source.task, source.stream);
   const begin = await findPosition(directory, found, options.from);
   await using cursor = new Cursor(directory, source, begin, options.from.kind === 'position');
@@ -179,54 +177,5 @@ class Cursor implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#held.splice(0).map((file) => file.handle.close()));
-  }
-}
-
-/** Waits for something to happen in the directory: a watch, with a look every POLL_MS in case it told nothing. */
-class Changes implements Disposable {
-  readonly #options: ReadLogOptions;
-  readonly #path: string;
-  #watch: Disposable | undefined;
-  #isWatching = false;
-  #changed = false;
-  #wake: (() => void) | undefined;
-
-  constructor(path: string, options: ReadLogOptions) {
-    this.#path = path;
-    this.#options = options;
-  }
-
-  /** Forgets what happened so far. The watch begins with the first call of a reader that follows. */
-  reset(): void {
-    this.#changed = false;
-    if (this.#isWatching || !this.#options.follow) return;
-    this.#isWatching = true;
-    this.#watch = (this.#options.watch ?? watchDirectory)(this.#path, () => {
-      this.#changed = true;
-      this.#wake?.();
-    });
-  }
-
-  /** Resolves after a change since `reset`, a poll interval, or an abort, whichever is first. */
-  async wait(): Promise<void> {
-    const { clock, signal, complete } = this.#options;
-    if (!this.#changed) {
-      const noticed = new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-      const poll = clock.setTimer(POLL_MS, () => this.#wake?.());
-      const signals = [signal, complete].filter((by) => by !== undefined);
-      try {
-        await orAborted(noticed, signals);
-      } finally {
-        poll[Symbol.dispose]();
-        this.#wake = undefined;
-      }
-    }
-    if (this.#changed) await sleep(clock, COALESCE_MS, signal);
-  }
-
-  [Symbol.dispose](): void {
-    this.#watch?.[Symbol.dispose]();
   }
 }

@@ -91,6 +91,8 @@ function whatRuns(job: Job, groupName: string): unknown {
       ...group,
       count: undefined,
       update: undefined,
+      shutdownDelayMs: undefined,
+      maxRunMs: undefined,
       reschedule: undefined,
       tasks: group.tasks.map(whatTaskRuns),
     },

@@ -17,6 +17,8 @@ export interface JobRecord {
   /** True after `stop`: no allocation shall run, the job is remembered. */
   readonly stopped: boolean;
   readonly submittedAtMs: number;
+  /** What it was dispatched with, in base64; undefined = nothing. */
+  readonly payload?: string | undefined;
 }
 
 export type DesiredStatus = 'run' | 'stop';
@@ -41,6 +43,12 @@ export interface AllocRecord {
   readonly modifiedAtMs: number;
   /** The verdict; there is none yet, or never one, while it is undefined. */
   readonly health?: AllocHealth | undefined;
+  /** Counts the starts of all its tasks together, from 0: a restart of the whole alloc makes a new one. */
+  readonly generation?: number | undefined;
+  /** Since when its tasks wait for the group's `shutdown_delay` before they are ended. */
+  readonly endingSince?: Moment | undefined;
+  /** When the time of `max_run_duration` began, and whether it has run out. */
+  readonly runTime?: { readonly since: Moment; readonly isOver: boolean } | undefined;
   /** What the verdict is reached by. */
   readonly healthWatch?: HealthWatch | undefined;
 }
@@ -121,6 +129,12 @@ export interface TaskRecord {
   readonly killReason: string | undefined;
   /** Set while a restart that somebody asked for is under way: the end that it causes is not held against the task. */
   readonly restartReason: string | undefined;
+  /** That restart counts against the policy, which may say no: a check asked for it. */
+  readonly restartCounts?: boolean | undefined;
+  /** Which start of the whole alloc it belongs to; undefined = 0, the first. */
+  readonly generation?: number | undefined;
+  /** It is on its way into this generation: what runs is being ended for it. */
+  readonly renewTo?: number | undefined;
   /** Sequence number of the newest event, and how many older ones the bound has dropped. */
   readonly lastEventSeq: number;
   readonly eventsDropped: number;

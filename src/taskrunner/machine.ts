@@ -113,7 +113,10 @@ export type RunnerEvent =
       /** Said first, for example that a sibling failed. */
       readonly because: TaskEvent | undefined;
     }
-  | { readonly kind: 'restart'; readonly reason: string }
+  /** `byPolicy`: it counts against the restart policy, which may say no. */
+  | { readonly kind: 'restart'; readonly reason: string; readonly byPolicy?: boolean }
+  /** The whole alloc starts anew: end what runs, then begin again as if nothing had been, also after a success. */
+  | { readonly kind: 'renew'; readonly generation: number; readonly reason: string }
   | { readonly kind: 'signal'; readonly signal: string; readonly reason: string }
   /** Every task of the alloc is dead: run the stop hooks and be done. */
   | { readonly kind: 'finish' }

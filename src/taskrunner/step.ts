@@ -6,7 +6,7 @@
 import { roleOf } from '../jobspec/lifecycle.js';
 import type { ExitReport } from '../events/exit-result.js';
 import type { TaskEvent } from '../events/task-event.js';
-import type { Moment, RunHandle } from '../state/store.js';
+import type { Moment, RunHandle, TaskRecord } from '../state/store.js';
 import { Draft, type StepResult } from './draft.js';
 import { nextKillRetry } from './kill-backoff.js';
 import {
@@ -87,7 +87,10 @@ function apply(draft: Draft, event: RunnerEvent): void {
       onKill(draft, event);
       return;
     case 'restart':
-      onRestart(draft, event.reason);
+      onRestart(draft, event.reason, event.byPolicy ?? false);
+      return;
+    case 'renew':
+      onRenew(draft, event.generation, event.reason);
       return;
     case 'signal':
       onSignal(draft, event.signal, event.reason);
@@ -158,7 +161,7 @@ function begin(draft: Draft, lastRanForMs: number | undefined): void {
     case 'prestart':
     case 'starting':
       if (record.killReason !== undefined) die(draft);
-      else toWaiting(draft);
+      else toWaitingOrRenew(draft);
   }
 }
 
@@ -182,6 +185,11 @@ function leftMs(due: Moment, setAtWallMs: number | undefined, now: Moment): numb
 
 // ---- up --------------------------------------------------------------------------------------------------------
 
+function toWaitingOrRenew(draft: Draft): void {
+  if (draft.record.renewTo === undefined) toWaiting(draft);
+  else renew(draft);
+}
+
 function toWaiting(draft: Draft): void {
   draft.set({ state: 'pending' });
   if (draft.state.gateOpen) {
@@ -203,6 +211,7 @@ function onHooksDone(draft: Draft, phase: HookPhase): void {
   const { mode } = draft;
   if (phase === 'prestart' && mode.at === 'prestart') {
     if (draft.record.killReason !== undefined) die(draft);
+    else if (draft.record.renewTo !== undefined) renew(draft);
     else toStarting(draft);
   } else if (phase === 'pre_kill' && mode.at === 'stopping' && mode.stage === 'pre_kill') {
     afterPreKill(draft, mode.runId);
@@ -244,6 +253,10 @@ function onPrestartFailed(
     die(draft);
     return;
   }
+  if (draft.record.renewTo !== undefined) {
+    renew(draft);
+    return;
+  }
   draft.emit(failure.event);
   decide(draft, { kind: 'start_error', recoverable: failure.recoverable || failure.cancelled });
 }
@@ -265,6 +278,10 @@ function onNotStored(draft: Draft, error: string): void {
     die(draft);
     return;
   }
+  if (draft.record.renewTo !== undefined) {
+    renew(draft);
+    return;
+  }
   draft.mode = { at: 'store_wait' };
   draft.enter('waiting', `the intent cannot be stored, nothing was started: ${error}`);
   draft.setTimer(STORE_RETRY_MS);
@@ -276,7 +293,7 @@ function onStarted(draft: Draft, runId: string, ref: RunHandle, startedAtMs: num
   draft.emit({ type: 'Started', pid: ref.workload?.pid }, startedAtMs);
   draft.mode = { at: 'running', runId };
   draft.enter('running');
-  if (draft.record.killReason !== undefined) beginStop(draft, runId);
+  if (isToEnd(draft)) beginStop(draft, runId);
   else draft.runHooks('poststart');
 }
 
@@ -312,12 +329,16 @@ function onRecoveredRunning(draft: Draft, runId: string, ref: RunHandle, started
   }
   draft.changeRun({ kind: 'started', runId, ref, startedAtMs });
   draft.mode = { at: 'running', runId };
-  const stopUnderWay = record.killReason !== undefined || record.restartReason !== undefined;
-  if (stopUnderWay) beginStop(draft, runId);
+  if (isToEnd(draft)) beginStop(draft, runId);
   else {
     if (record.phase !== 'running' || record.phaseDetail !== '') draft.enter('running');
     draft.runHooks('poststart');
   }
+}
+
+/** The run in hand is not wanted any more. */
+function isToEnd({ record }: Draft): boolean {
+  return record.killReason !== undefined || record.restartReason !== undefined;
 }
 
 /** Whether it was told before the agent died that the run in hand had started. */
@@ -355,7 +376,7 @@ function onNeverStarted(draft: Draft, runId: string, detail: string): void {
   }
   draft.closeRun(runId, { kind: 'never_started', detail, atMs: draft.context.wallMs });
   if (draft.record.killReason !== undefined) die(draft);
-  else toWaiting(draft);
+  else toWaitingOrRenew(draft);
 }
 
 function onUnreachable(draft: Draft, runId: string, detail: string): void {
@@ -395,12 +416,18 @@ function decide(draft: Draft, end: AttemptEnd): void {
     die(draft);
     return;
   }
-  if (record.restartReason !== undefined) {
+  if (record.renewTo !== undefined) {
+    renewAfterEnd(draft);
+    return;
+  }
+  if (record.restartReason !== undefined && record.restartCounts !== true) {
     again(draft, 0, record.restartReason);
     return;
   }
   const now = { at: draft.now, roll: context.roll };
-  const onSuccess = afterSuccess(state.jobType, roleOf(state.task));
+  // What a check has ended is to run on, whatever code it left with.
+  const isCounted = record.restartCounts === true;
+  const onSuccess = isCounted ? 'restart' : afterSuccess(state.jobType, roleOf(state.task));
   const decision = decideRestart(state.task.restart, onSuccess, record.restartWindow, end, now);
   draft.set({ restartWindow: decision.window });
   switch (decision.kind) {
@@ -424,6 +451,7 @@ function again(draft: Draft, delayMs: number, reason: string): void {
     restarts: draft.record.restarts + 1,
     lastRestartAtMs: context.wallMs,
     restartReason: undefined,
+    restartCounts: undefined,
     nextStart: { ...draft.now, wallMs: context.wallMs + delayMs, monoMs: context.monoMs + delayMs },
   });
   draft.mode = { at: 'backoff' };
@@ -443,6 +471,8 @@ function toDead(draft: Draft): void {
     state: 'dead',
     nextStart: undefined,
     restartReason: undefined,
+    restartCounts: undefined,
+    renewTo: undefined,
     finishedAtMs: draft.record.finishedAtMs ?? draft.context.wallMs,
   });
   draft.enter('dead');
@@ -487,19 +517,97 @@ function onKill(draft: Draft, kill: Extract<RunnerEvent, { readonly kind: 'kill'
   }
 }
 
-function onRestart(draft: Draft, reason: string): void {
+function onRestart(draft: Draft, reason: string, byPolicy: boolean): void {
   const { mode } = draft;
   if (mode.at === 'running') {
     draft.emit({ type: 'Restart Signaled', reason });
-    draft.set({ restartReason: reason });
+    draft.set({ restartReason: reason, restartCounts: byPolicy });
     beginStop(draft, mode.runId);
-  } else if (mode.at === 'backoff') {
+  } else if (mode.at === 'backoff' && !byPolicy) {
     // The restart is counted already: only the rest of the delay is skipped.
     draft.emit({ type: 'Restart Signaled', reason });
     toPrestart(draft);
   } else {
     draft.refused = `task is not running (it is ${draft.record.phase})`;
   }
+}
+
+/** May be asked again and again, also by the next agent. A kill is final: what it has ended or will end stays so. */
+function onRenew(draft: Draft, generation: number, reason: string): void {
+  const { mode, record } = draft;
+  if (record.killReason !== undefined || Math.max(generationOf(record), record.renewTo ?? 0) >= generation) {
+    return;
+  }
+  switch (mode.at) {
+    case 'finishing':
+    case 'complete':
+    case 'left':
+      return;
+    case 'new':
+    case 'waiting':
+    case 'store_wait':
+      draft.set({ renewTo: generation });
+      renew(draft);
+      return;
+    case 'backoff':
+      // The restart is counted already.
+      draft.emit({ type: 'Restart Signaled', reason });
+      draft.set({ renewTo: generation });
+      renew(draft);
+      return;
+    case 'dead':
+      draft.emit({ type: 'Restart Signaled', reason });
+      draft.set({ renewTo: generation, restartReason: reason });
+      renewAfterEnd(draft);
+      return;
+    case 'prestart':
+      draft.emit({ type: 'Restart Signaled', reason });
+      draft.set({ renewTo: generation });
+      draft.effect({ kind: 'abort_hooks' });
+      return;
+    case 'running':
+      draft.emit({ type: 'Restart Signaled', reason });
+      draft.set({ renewTo: generation, restartReason: reason });
+      beginStop(draft, mode.runId);
+      return;
+    case 'starting':
+    case 'recovering':
+    case 'stopping':
+    case 'exited':
+      // Acted upon when the answer that is awaited comes.
+      draft.emit({ type: 'Restart Signaled', reason });
+      draft.set({ renewTo: generation, restartReason: reason });
+  }
+}
+
+function generationOf({ generation }: Pick<TaskRecord, 'generation'>): number {
+  return generation ?? 0;
+}
+
+/** What has run is over: it counts as one restart. */
+function renewAfterEnd(draft: Draft): void {
+  const { record, context } = draft;
+  draft.emit({ type: 'Restarting', reason: record.restartReason ?? '', delayMs: 0 });
+  draft.set({ restarts: record.restarts + 1, lastRestartAtMs: context.wallMs });
+  renew(draft);
+}
+
+/** Begins in the new generation, behind a gate that is closed until the whole alloc has got there. */
+function renew(draft: Draft): void {
+  draft.update({ gateOpen: false });
+  draft.set({
+    state: 'pending',
+    generation: draft.record.renewTo,
+    renewTo: undefined,
+    restartReason: undefined,
+    restartCounts: undefined,
+    failed: false,
+    startedAtMs: undefined,
+    finishedAtMs: undefined,
+    nextStart: undefined,
+  });
+  draft.mode = { at: 'waiting' };
+  draft.enter('waiting');
 }
 
 function onSignal(draft: Draft, signal: string, reason: string): void {

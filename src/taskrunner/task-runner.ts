@@ -78,6 +78,7 @@ export class TaskRunner {
   readonly #mailbox: Mailbox<Message>;
   readonly #hooks: TaskHooks;
   readonly #done = new Deferred<undefined>();
+  readonly #known = new Deferred<undefined>();
   #subject: TaskRunnerSubject;
   #state: RunnerState;
   #handle: DriverHandle | undefined;
@@ -136,6 +137,11 @@ export class TaskRunner {
     return this.#done.promise;
   }
 
+  /** Resolves when this agent has found out what its record is about: at once for a task that has never run. */
+  get known(): Promise<unknown> {
+    return this.#known.promise;
+  }
+
   /** The newest record, perhaps a moment ahead of the store. */
   get record(): TaskRecord {
     return this.#state.record;
@@ -173,8 +179,13 @@ export class TaskRunner {
   }
 
   /** Ends the run in hand and starts a new one, outside the policy. @throws AgentError not_running */
-  restart(reason: string): Promise<void> {
-    return this.#ask({ kind: 'restart', reason });
+  restart(reason: string, options: { readonly byPolicy?: boolean } = {}): Promise<void> {
+    return this.#ask({ kind: 'restart', reason, byPolicy: options.byPolicy ?? false });
+  }
+
+  /** The whole alloc starts anew, as `generation`. Asking again for the same does nothing. */
+  renew(generation: number, reason: string): void {
+    this.#post({ kind: 'renew', generation, reason });
   }
 
   /** @throws AgentError not_running, signal_unknown, or what the driver says */
@@ -243,6 +254,7 @@ export class TaskRunner {
       maxKillTimeoutMs: maxKillTimeoutMs(),
     });
     this.#state = result.state;
+    if (this.supervision !== 'not_known_yet') this.#known.resolve(undefined);
     if (result.refused !== undefined) {
       reply?.reject(new AgentError('not_running', `${this.#subject.task.name}: ${result.refused}`));
       return undefined;

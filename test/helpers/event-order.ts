@@ -25,9 +25,10 @@ export const EVENT_ORDER: Readonly<Record<TaskEventType, Partial<Readonly<Record
   Terminated: { up: 'ended', idle: 'ended' },
   Restarting: { ended: 'idle', idle: 'idle' },
   'Not Restarting': { ended: 'over', idle: 'over' },
-  'Restart Signaled': { up: 'up', idle: 'idle' },
+  'Restart Signaled': { up: 'up', idle: 'idle', ended: 'ended', over: 'ended' },
   Signaling: { up: 'up' },
-  'Waiting for Shutdown Delay': { up: 'up' },
+  // The delay of the group is told to a task that may just be ending by itself.
+  'Waiting for Shutdown Delay': { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
   'Skipping Shutdown Delay': { up: 'up' },
   Killing: { up: 'up' },
   Killed: { idle: 'over', ended: 'over' },

@@ -90,7 +90,10 @@ export class FakeOperations implements AgentOperations {
     return { evalId: newUuid(), index: this.#store.index() };
   }
 
-  async restartAlloc(allocId: string, options: { readonly task: string | undefined }): Promise<void> {
+  async restartAlloc(
+    allocId: string,
+    options: { readonly task: string | undefined; readonly allTasks: boolean },
+  ): Promise<void> {
     for (const task of this.#running(allocId, options.task)) {
       await this.addEvent(allocId, task.task, { type: 'Restart Signaled', reason: 'User requested restart' });
       await this.endTask(allocId, task.task, {

@@ -1,26 +1,31 @@
 /** One alloc on a scripted host, from the test's point of view: who lives, what was told, how it ended. */
 import assert from 'node:assert/strict';
-import type { Job, JobType, Task } from '../../src/jobspec/types.js';
+import type { Job, JobType, Task, TaskGroup } from '../../src/jobspec/types.js';
 import type { AllocRecord, TaskRecord } from '../../src/state/store.js';
 import { Rig, type RigOptions } from './rig.js';
 import type { Workload } from './scripted-driver.js';
 import { aGroup, aJob } from './specs.js';
+
+export interface SceneOptions extends RigOptions {
+  readonly type?: JobType;
+  readonly group?: Partial<TaskGroup>;
+}
 
 /** A host with one job of one alloc that has come up. */
 export class Scene {
   readonly rig: Rig;
   readonly job: Job;
 
-  static async up(tasks: readonly Task[], options: RigOptions & { type?: JobType } = {}): Promise<Scene> {
+  static async up(tasks: readonly Task[], options: SceneOptions = {}): Promise<Scene> {
     const scene = new Scene(tasks, options);
     await scene.rig.agent.scheduler.register(scene.job);
     await scene.rig.pass(0);
     return scene;
   }
 
-  constructor(tasks: readonly Task[], options: RigOptions & { type?: JobType } = {}) {
+  constructor(tasks: readonly Task[], options: SceneOptions = {}) {
     this.rig = new Rig(options);
-    this.job = aJob({ type: options.type ?? 'service', groups: [aGroup({ tasks })] });
+    this.job = aJob({ type: options.type ?? 'service', groups: [aGroup({ tasks, ...options.group })] });
   }
 
   get allocId(): string {

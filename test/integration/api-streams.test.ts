@@ -1,10 +1,14 @@
-/** Answers that take their time: blocking queries and logs. */
+/** Answers that take their time: blocking queries, logs and files. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { get, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { asList, asObject, JOB, startApi } from '../helpers/api-client.js';
+import type { StreamFrame } from '../../src/api/wire.js';
+import { asList, asObject, JOB, startApi, type Json } from '../helpers/api-client.js';
+import { until } from '../helpers/until.js';
 
 describe('blocking queries', () => {
   it('wait for a change of what they ask for, and for nothing else', async () => {
@@ -99,5 +103,101 @@ describe('logs', () => {
     writeFileSync(join(dir, 'server.stdout.1'), 'four\n', { flag: 'a' });
     await own.ask('/v1/job/web', { method: 'DELETE' });
     assert.equal((await following).text, 'one\ntwo\nthree\nfour\n');
+  });
+});
+
+describe('files of an alloc', () => {
+  const split = (frames: string): Json[] =>
+    frames
+      .split(/(?<=\})(?=\{)/)
+      .filter((frame) => frame !== '')
+      .map((frame) => asObject(JSON.parse(frame)));
+
+  it('are listed, told of, read in whole and in part, and followed', async () => {
+    await using own = await startApi();
+    await own.ask('/v1/jobs', { method: 'PUT', body: { Job: JOB } });
+    const id = String(own.store.listAllocs()[0]?.record.id);
+    const fs = (what: string, query: string) => own.ask(`/v1/client/fs/${what}/${id.slice(0, 8)}?${query}`);
+    assert.equal((await fs('ls', 'path=/')).status, 404, 'before it has a directory');
+    const local = join(own.dataDir, 'alloc', id, 'server', 'local');
+    mkdirSync(join(local, 'sub'), { recursive: true });
+    mkdirSync(join(local, '..', 'secrets'));
+    writeFileSync(join(local, '..', 'secrets', 'key'), 'x');
+    writeFileSync(join(local, 'page.html'), '<b>0123456789</b>', { mode: 0o640 });
+    writeFileSync(join(local, 'blob'), Buffer.from([0, 1, 2, 255]));
+    const files = asList((await fs('ls', 'path=server/local')).json());
+    assert.deepEqual(
+      files.map(({ Name, IsDir, Size, FileMode }) => [Name, IsDir, IsDir === true ? 0 : Size, FileMode]),
+      [
+        ['blob', false, 4, '-rw-r--r--'],
+        ['page.html', false, 17, '-rw-r-----'],
+        ['sub', true, 0, 'drwxr-xr-x'],
+      ],
+    );
+    const told = asObject((await fs('stat', 'path=/server/local/page.html')).json());
+    assert.deepEqual([told['Name'], told['ContentType']], ['page.html', 'text/plain; charset=utf-8']);
+    assert.ok(!Number.isNaN(Date.parse(String(told['ModTime']))));
+    assert.equal(asObject((await fs('stat', '')).json())['Name'], '/');
+    const page = await fs('cat', 'path=server/local/page.html');
+    assert.equal(page.text, '<b>0123456789</b>');
+    assert.equal(page.headers['content-type'], 'text/plain; charset=utf-8', 'a browser runs nothing of it');
+    assert.equal(page.headers['x-content-type-options'], 'nosniff');
+    const blob = await fs('cat', 'path=server/local/blob');
+    assert.equal(blob.headers['content-type'], 'application/octet-stream');
+    assert.equal((await fs('readat', 'path=server/local/page.html&offset=3&limit=4')).text, '0123');
+    assert.equal((await fs('readat', 'path=server/local/page.html&offset=99&limit=4')).text, '');
+    const end = split(
+      (await fs('stream', 'path=server/local/page.html&follow=false&origin=end&offset=6')).text,
+    );
+    assert.deepEqual(end, [
+      { Offset: 17, Data: Buffer.from('89</b>').toString('base64'), File: 'server/local/page.html' },
+    ]);
+    for (const [what, query, status] of [
+      ['ls', 'path=server/local/page.html', 400],
+      ['cat', 'path=server/local', 400],
+      ['cat', 'path=server/nothing', 404],
+      ['cat', 'path=server/secrets/key', 403],
+      ['stream', 'path=server/secrets/key', 403],
+      ['cat', 'path=../../../etc/passwd', 403],
+      ['readat', 'path=server/local/page.html&offset=1', 400],
+      ['stream', 'path=server/local/page.html&origin=middle', 400],
+    ] as const) {
+      assert.equal((await fs(what, query)).status, status, `${what} ${query}`);
+    }
+  });
+
+  it('are followed while they grow, are emptied and removed, and until their alloc has ended', async () => {
+    await using own = await startApi();
+    await own.ask('/v1/jobs', { method: 'PUT', body: { Job: JOB } });
+    const id = String(own.store.listAllocs()[0]?.record.id);
+    const dir = join(own.dataDir, 'alloc', id, 'server', 'local');
+    mkdirSync(dir, { recursive: true });
+    const path = join(dir, 'a.log');
+    writeFileSync(path, 'one');
+    let text = '';
+    const call = get({
+      socketPath: own.socketPath,
+      path: `/v1/client/fs/stream/${id}?path=server/local/a.log`,
+    });
+    const [reply] = (await once(call, 'response')) as [IncomingMessage];
+    reply.on('data', (part: Buffer) => (text += part.toString()));
+    const said = (): string[] =>
+      split(text)
+        .map((frame) => frame as StreamFrame)
+        .map(({ Data = '', FileEvent }) => FileEvent ?? Buffer.from(Data, 'base64').toString());
+    const news = (): string[] => said().filter((each) => each !== '');
+    await until('the beginning', () => news().length === 1);
+    writeFileSync(path, 'two', { flag: 'a' });
+    await until('what was added', () => news().length === 2);
+    writeFileSync(path, '3');
+    await until('that it was emptied', () => news().length === 4, { lastSeen: news });
+    rmSync(path);
+    await once(reply, 'end');
+    assert.deepEqual(news(), ['one', 'two', 'file truncated', '3', 'file deleted']);
+    writeFileSync(path, 'last');
+    const following = own.ask(`/v1/client/fs/stream/${id}?path=server/local/a.log&plain=true`);
+    await own.ask('/v1/regions');
+    await own.ask('/v1/job/web', { method: 'DELETE' });
+    assert.equal((await following).text, 'last');
   });
 });

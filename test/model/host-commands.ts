@@ -152,6 +152,18 @@ class Restart extends OnLivingAgent {
   }
 }
 
+class RestartAll extends OnLivingAgent {
+  act(_model: Model, rig: Rig): void {
+    for (const { record } of rig.disk.records.listAllocs()) {
+      const runner = rig.agent.allocs.get(record.id);
+      if (runner !== undefined) ask(() => runner.restartAll());
+    }
+  }
+  toString(): string {
+    return 'restart all tasks';
+  }
+}
+
 class Signal extends OnLivingAgent {
   act(_model: Model, rig: Rig): void {
     for (const { record } of rig.disk.records.listAllocs()) {
@@ -255,6 +267,7 @@ export const hostCommands: fc.Arbitrary<Command>[] = [
   fc.tuple(fc.nat(3), arbResult).map(([pick, result]) => new Exit(pick, result)),
   fc.boolean().map((at) => new Stop(at)),
   fc.constantFrom('main', undefined).map((task) => new Restart(task)),
+  always(new RestartAll()),
   always(new Signal()),
   arbStart.map((script) => {
     return new Weather(`next start ${JSON.stringify(script)}`, (rig) => rig.world.starts.push(script));
@@ -391,7 +404,19 @@ export function assertTruthAtRest(model: Model, rig: Rig): void {
     const alive = tasks.some((task) => task.phase !== 'complete');
     assert.equal(rig.agent.allocs.isLive(alloc.id), alive);
     const failed = tasks.some((task) => task.failed);
-    assert.equal(alloc.clientStatus, failed ? 'failed' : alive ? 'running' : 'complete');
+    const isTimeOver = alloc.runTime?.isOver === true && !alive;
+    assert.equal(
+      alloc.clientStatus,
+      isTimeOver ? 'complete' : failed ? 'failed' : alive ? 'running' : 'complete',
+    );
+    for (const task of alive ? tasks : []) {
+      assert.equal(
+        task.generation ?? 0,
+        alloc.generation ?? 0,
+        'all have got to the generation of the alloc',
+      );
+      assert.equal(task.renewTo, undefined);
+    }
   }
   if (wishOf(model, rig) === undefined)
     assert.deepEqual(rig.world.live(), [], 'what was stopped does not live');
@@ -413,12 +438,19 @@ function assertHistory(rig: Rig, history: readonly TaskEventRow[], live: number)
 export function assertPolicyKept(policy: RestartPolicy, history: readonly TaskEventRow[]): void {
   let window = { openedAtMs: -Infinity, used: 0 };
   let asked = false;
+  let ofAll = false;
+  const isOfAll = (reason: string): boolean => reason.startsWith('all tasks of the alloc');
   for (const { atMs, event } of history) {
-    if (event.type === 'Restart Signaled') asked = true;
-    if (event.type === 'Started') asked = false;
+    if (event.type === 'Restart Signaled') {
+      asked = true;
+      ofAll = isOfAll(event.reason);
+    }
+    // A task that is just starting starts first, and is ended then.
+    if (event.type === 'Started' && !ofAll) asked = false;
     if (event.type !== 'Restarting' && event.type !== 'Not Restarting') continue;
-    if (event.reason === 'asked for') {
+    if (event.reason === 'asked for' || isOfAll(event.reason)) {
       assert.ok(asked, 'outside the policy only what was asked for since it started');
+      ofAll = false;
       continue;
     }
     if (atMs - window.openedAtMs >= policy.intervalMs) window = { openedAtMs: atMs, used: 0 };

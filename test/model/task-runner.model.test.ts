@@ -3,6 +3,7 @@
  * restarts keep to the policy, nothing is told before it is stored, events come in the order of docs/events.md, and once
  * everything is at rest the records agree with the world. HOLDFAST_MODEL_RUNS scales it; a failure prints its seed.
  */
+import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { JobType, RestartPolicy } from '../../src/jobspec/types.js';
@@ -22,6 +23,9 @@ interface Setting {
   readonly policy: RestartPolicy;
   readonly tasks: number;
   readonly shutdownDelayMs: number;
+  readonly groupDelayMs: number;
+  /** For batch jobs. */
+  readonly maxRunMs: number | undefined;
 }
 
 const arbSetting: fc.Arbitrary<Setting> = fc.record({
@@ -36,6 +40,8 @@ const arbSetting: fc.Arbitrary<Setting> = fc.record({
     .map((over) => aPolicy(over)),
   tasks: fc.constantFrom(1, 1, 2),
   shutdownDelayMs: fc.constantFrom(0, 0, 2_000),
+  groupDelayMs: fc.constantFrom(0, 0, 3_000),
+  maxRunMs: fc.constantFrom(undefined, 100_000),
 });
 
 async function live(setting: Setting, commands: Iterable<fc.AsyncCommand<Model, Rig>>): Promise<void> {
@@ -43,7 +49,11 @@ async function live(setting: Setting, commands: Iterable<fc.AsyncCommand<Model, 
   const tasks = ['main', 'side'].slice(0, setting.tasks).map((name) => {
     return aTask({ name, restart: policy, shutdownDelayMs });
   });
-  const job = aJob({ type: setting.type, groups: [aGroup({ tasks })] });
+  const times = {
+    shutdownDelayMs: setting.groupDelayMs,
+    ...(setting.type === 'batch' && setting.maxRunMs !== undefined ? { maxRunMs: setting.maxRunMs } : {}),
+  };
+  const job = aJob({ type: setting.type, groups: [aGroup({ tasks, ...times })] });
   const rig = new Rig();
   const model: Model = { jobId: job.id, agentUp: true };
   await rig.agent.scheduler.register(job);
@@ -55,9 +65,20 @@ async function live(setting: Setting, commands: Iterable<fc.AsyncCommand<Model, 
       policy,
       rig.told.filter((row) => row.task === name),
     );
+  await assertLimitsKept(setting, rig);
   await rig.agent.scheduler.stop(job.id, { purge: true, noShutdownDelay: false });
   await rig.pass(60_000);
   assertTruthAtRest(model, rig);
+}
+
+/** What runs is judged in the end, and what has only so much time does not run beyond it. */
+async function assertLimitsKept({ type }: Setting, rig: Rig): Promise<void> {
+  await rig.pass(600_000);
+  for (const { record } of rig.disk.records.listAllocs()) {
+    if (!rig.agent.allocs.isLive(record.id)) continue;
+    if (type === 'service') assert.equal(typeof record.health?.healthy, 'boolean', 'it was judged');
+    assert.equal(record.runTime, undefined, 'its time is over and it runs');
+  }
 }
 
 describe('task runner model', () => {

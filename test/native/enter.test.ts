@@ -233,7 +233,9 @@ describe('enter', { timeout: 120_000 }, () => {
     await says(/after 130/);
     pty.resize(55, 22);
     pty.write('stty size; sleep 1006 & exit 9\n');
-    await says(/22 55/);
+    // Before the last one that holds the terminal leaves, it waits until all was read.
+    await says(/22 55\r\n[^]*\x1b\]holdfast;tty\x07/);
+    process.kill(pty.pid, 'SIGUSR1');
     assert.equal((await ended).exitCode, 9);
     assert.equal(processesOf(run.runId).length, 0);
   });

@@ -55,7 +55,7 @@ function clientRoutes(services: Services): readonly Route[] {
       methods: WRITE,
       scope: 'operate',
       path: '/v1/client/allocation/:id/restart',
-      summary: 'Restarts one task (TaskName) or the running ones of an alloc',
+      summary: 'Restarts one task (TaskName), all (AllTasks), or the running ones of an alloc',
       handle: (call) => restart(services, call),
     },
     {
@@ -123,7 +123,10 @@ async function restart(services: Services, call: Call): Promise<object> {
   if (task !== '' && body.AllTasks === true) {
     throw new AgentError('bad_request', 'body: give TaskName or AllTasks, not both');
   }
-  await services.operations.restartAlloc(record.id, { task: task === '' ? undefined : task });
+  await services.operations.restartAlloc(record.id, {
+    task: task === '' ? undefined : task,
+    allTasks: body.AllTasks === true,
+  });
   return {};
 }
 

@@ -1,10 +1,11 @@
 /** Owns the route of task logs: Nomad's frames, or plain bytes. Which bytes there are is the business of src/logs. */
-import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AgentError, errnoOf } from '../../base/errors.js';
+import { AgentError } from '../../base/errors.js';
+import { LogDirectory } from '../../logs/directory.js';
 import { LOG_STREAMS, parseLogFileName, type LogOrigin, type LogStream } from '../../logs/files.js';
 import { readLog, type LogChunk } from '../../logs/follow.js';
 import type { AllocRecord, StateStore } from '../../state/store.js';
+import { untilAllocEnded } from '../alloc-ended.js';
 import { withHeartbeat } from '../heartbeat.js';
 import { findAlloc } from '../lookup.js';
 import type { Query } from '../query.js';
@@ -41,10 +42,12 @@ async function openLogs(services: Services, call: Call): Promise<StreamAnswer> {
   const from = chooseOrigin(query, task, stream);
   const follow = query.flag('follow');
   const plain = query.flag('plain');
-  const logDir = join(dataDir, 'alloc', record.id, 'alloc', 'logs');
-  await mustExist(logDir, `alloc ${record.id} has no logs yet`);
-  const complete = followUntilTerminal(store, record.id, signal);
-  const chunks = readLog({ logDir, task, stream }, { from, follow, clock, signal, complete });
+  const root = join(dataDir, 'alloc', record.id);
+  const logDir = join(root, 'alloc', 'logs');
+  // Asked now, because what the stream finds later can only end it.
+  await (await LogDirectory.open(logDir, root))[Symbol.asyncDispose]();
+  const complete = untilAllocEnded(store, record.id, signal);
+  const chunks = readLog({ logDir, root, task, stream }, { from, follow, clock, signal, complete });
   if (plain) return { contentType: 'text/plain; charset=utf-8', body: plainBytes(chunks) };
   const frames = encodeFrames(chunks);
   return {
@@ -93,34 +96,6 @@ function chooseOrigin(query: Query, task: string, stream: LogStream): LogOrigin 
     throw new AgentError('bad_request', 'query parameter origin: start or end');
   }
   return { kind: origin === 'end' ? 'end' : 'start', offsetBytes: query.count('offset') ?? 0 };
-}
-
-async function mustExist(path: string, otherwise: string): Promise<void> {
-  try {
-    await stat(path);
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') throw new AgentError('not_found', otherwise, { cause: error });
-    throw error;
-  }
-}
-
-/** Aborts once the alloc has ended for good and nothing more will be written. */
-function followUntilTerminal(store: StateStore, allocId: string, signal: AbortSignal): AbortSignal {
-  const ended = new AbortController();
-  const look = (): void => {
-    const status = store.getAlloc(allocId)?.record.clientStatus;
-    if (status !== 'pending' && status !== 'running' && status !== 'unknown') ended.abort();
-  };
-  const subscription = store.onCommitted((rows) => {
-    if (rows.some(({ payload, key }) => payload.topic === 'Allocation' && key === allocId)) look();
-  });
-  const stop = (): void => {
-    subscription[Symbol.dispose]();
-  };
-  signal.addEventListener('abort', stop, { once: true });
-  ended.signal.addEventListener('abort', stop, { once: true });
-  look();
-  return ended.signal;
 }
 
 async function* plainBytes(chunks: AsyncGenerator<LogChunk, void, void>): AsyncGenerator<Buffer, void, void> {

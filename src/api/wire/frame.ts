@@ -7,3 +7,15 @@ export interface StreamFrame {
   readonly File?: string;
   readonly FileEvent?: string;
 }
+
+/** GET /v1/client/fs/{ls,stat}/:id. */
+export interface AllocFileInfo {
+  readonly Name: string;
+  readonly IsDir: boolean;
+  readonly Size: number;
+  /** As Go writes a mode: `-rw-r--r--`, `drwxr-xr-x`, `Lrwxrwxrwx`. */
+  readonly FileMode: string;
+  readonly ModTime: string;
+  /** Of a file, by its first bytes, and only in an answer to stat; else ''. */
+  readonly ContentType: string;
+}

@@ -37,6 +37,8 @@ export function jobSpecToWire(job: JobSpec): JobJson {
       Count: group.count,
       Meta: group.meta,
       Tasks: group.tasks.map(taskSpecToWire),
+      ...(group.shutdownDelayMs === undefined ? {} : { ShutdownDelay: msToNs(group.shutdownDelayMs) }),
+      ...(group.maxRunMs === undefined ? {} : { MaxRunDuration: msToNs(group.maxRunMs) }),
       ...(group.update === undefined ? {} : { Update: updateToWire(group.update) }),
       ...(group.reschedule === undefined ? {} : { ReschedulePolicy: rescheduleToWire(group.reschedule) }),
     })),

@@ -48,7 +48,9 @@ export interface TaskGroupJson {
   readonly Meta: Readonly<Record<string, string>> | null;
   readonly Tasks: readonly TaskJson[];
   readonly ReschedulePolicy?: ReschedulePolicyJson;
-  /** Not there when nothing was written of it. */
+  /** These are not there when nothing was written of them. */
+  readonly ShutdownDelay?: number;
+  readonly MaxRunDuration?: number;
   readonly Update?: UpdateJson;
 }
 

@@ -7,9 +7,10 @@ import { jobPath } from '../fetch.js';
 import { readJobFile } from '../job-file.js';
 import { renderPlan } from '../render/plan.js';
 import { sanitize } from '../render/text.js';
+import { addVariables, variableWords } from '../variable-options.js';
 
 export function define({ command, run }: Definition): void {
-  addJson(command)
+  addVariables(addJson(command))
     .argument('<file>', 'job file: .hcl, .nomad, .json, .yaml')
     .option(
       '--check-index <n>',
@@ -17,11 +18,12 @@ export function define({ command, run }: Definition): void {
     );
   addExamples(command, [
     ['holdfast plan web.hcl', 'what differs from the job as it is, and what becomes of each task'],
+    ['holdfast plan web.hcl --var-file prod.hcl', 'with values for its variables'],
     ['holdfast plan web.hcl --json', "the same as the API's JSON"],
   ]);
   run(async (cli, options, [file = '']) => {
     const checkIndex = readCheckIndex(options);
-    const job = await readJobFile(cli, file);
+    const job = await readJobFile(cli, file, options);
     if (job === undefined) return EXIT.usage;
     const body: PlanRequest = { Job: jobSpecToWire(job), Diff: true };
     const { value: plan } = await cli.client.ask<PlanResponse>(jobPath(job.id, '/plan'), {
@@ -35,7 +37,10 @@ export function define({ command, run }: Definition): void {
       );
     }
     if (cli.json) await writeJson(cli, plan);
-    else await cli.output.write(`${renderPlan({ jobId: job.id, plan, file }, lookOf(cli)).join('\n')}\n`);
+    else
+      await cli.output.write(
+        `${renderPlan({ jobId: job.id, plan, words: [...variableWords(options), file] }, lookOf(cli)).join('\n')}\n`,
+      );
     if (plan.Warnings !== '') cli.output.note(`holdfast: ${sanitize(plan.Warnings)}`);
     return EXIT.ok;
   });

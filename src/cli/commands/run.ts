@@ -13,9 +13,10 @@ import {
 } from '../command.js';
 import { CliError, EXIT, type ExitCode } from '../exit.js';
 import { sanitize } from '../render/text.js';
+import { addVariables } from '../variable-options.js';
 
 export function define({ command, argv, run }: Definition): void {
-  command
+  addVariables(command)
     .usage('[options] FILE | [options] -- COMMAND [ARGS...]')
     .argument('[words...]', 'a job file; or, after --, a command and its arguments')
     .option('--detach', 'do not watch until it is healthy or failed')
@@ -28,11 +29,14 @@ export function define({ command, argv, run }: Definition): void {
     .addHelpText('after', `\n${HEALTHY_HELP}`);
   addExamples(command, [
     ['holdfast run web.hcl', 'start the job, or update it; the same again does nothing'],
+    ['holdfast run web.hcl --var port=8080', 'with a value for its variable'],
     ['holdfast run web.hcl --check-index 42', 'only if nobody has changed it meanwhile'],
     ['holdfast run --name api -m 256 -e PORT=80 -- node server.js', 'without a file'],
   ]);
   run(async (cli, options, words) => {
     const isAdHoc = argv.includes('--');
+    if (isAdHoc && (options['var'] ?? options['varFile']) !== undefined)
+      throw new CliError(EXIT.usage, '--var and --var-file go with a job file, not with "-- COMMAND"');
     const checkIndex = readCheckIndex(options);
     const job = isAdHoc ? adHocOf(words, options) : await jobOfFile(cli, words, options);
     return job === undefined ? EXIT.usage : register(cli, job, checkIndex, flagOf(options, 'detach'));
@@ -80,7 +84,7 @@ async function jobOfFile(cli: Cli, words: readonly string[], options: Options): 
     );
   }
   const { readJobFile } = await import('../job-file.js');
-  const job = await readJobFile(cli, file);
+  const job = await readJobFile(cli, file, options);
   return job === undefined ? undefined : jobSpecToWire(job);
 }
 

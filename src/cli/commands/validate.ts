@@ -4,15 +4,17 @@ import { addExamples, addJson, type Definition } from '../command.js';
 import { EXIT } from '../exit.js';
 import { checkJobFile, showFaults } from '../job-file.js';
 import { sanitize } from '../render/text.js';
+import { addVariables } from '../variable-options.js';
 
 export function define({ command, run }: Definition): void {
-  addJson(command).argument('<file>', 'job file: .hcl, .nomad, .json, .yaml');
+  addVariables(addJson(command)).argument('<file>', 'job file: .hcl, .nomad, .json, .yaml');
   addExamples(command, [
     ['holdfast validate web.hcl', 'every fault with file:line:column; needs no daemon'],
+    ['holdfast validate web.hcl --var port=8080', 'with a value for its variable'],
     ['holdfast validate web.hcl --json', 'the same for programs: Valid, JobID, Faults, Warnings'],
   ]);
-  run(async (cli, _options, [file = '']) => {
-    const checked = await checkJobFile(file);
+  run(async (cli, options, [file = '']) => {
+    const checked = await checkJobFile(file, options);
     const { result } = checked;
     if (cli.json) {
       await writeJson(cli, {

@@ -11,7 +11,7 @@ import type {
 import { shortId } from '../../base/ids.js';
 import type { Look, Tone } from '../output.js';
 import { renderTable, type Column } from './table.js';
-import { plural, sanitize, truncate } from './text.js';
+import { plural, sanitize, shellWord, truncate } from './text.js';
 import { formatAge } from './units.js';
 
 /** Values above this are of no use on one line. */
@@ -38,10 +38,11 @@ export interface PlanData {
   readonly jobId: string;
   readonly plan: PlanResponse;
   /** As the user wrote it. */
-  readonly file: string;
+  /** What stood behind `plan`: the file, and the values of its variables. */
+  readonly words: readonly string[];
 }
 
-export function renderPlan({ jobId, plan, file }: PlanData, look: Look): string[] {
+export function renderPlan({ jobId, plan, words }: PlanData, look: Look): string[] {
   const { Places } = plan.Holdfast;
   const changes = plan.Diff === null ? [] : changeLines(plan.Diff, look);
   const rows = Places.flatMap(placeRows);
@@ -51,7 +52,7 @@ export function renderPlan({ jobId, plan, file }: PlanData, look: Look): string[
     ...(rows.length === 0 ? [] : ['', ...renderTable(COLUMNS, rows, look)]),
     '',
     summaryOf(Places),
-    `Nothing was done. To do exactly this: holdfast run --check-index ${plan.JobModifyIndex} ${sanitize(file)}`,
+    `Nothing was done. To do exactly this: holdfast run --check-index ${plan.JobModifyIndex} ${sanitize(words.map(shellWord).join(' '))}`,
   ];
 }
 

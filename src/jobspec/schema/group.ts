@@ -1,7 +1,7 @@
 /** Owns the keys of `group`. */
 import type { BlockSpec, Keys } from '../blocks.js';
 import { BOUNDS, DEFAULTS } from '../defaults.js';
-import { whole } from '../values.js';
+import { durationMs, whole } from '../values.js';
 import { block, bounds, many, meta, one } from './key.js';
 import { RESCHEDULE } from './reschedule.js';
 import { RESTART } from './restart.js';
@@ -28,6 +28,17 @@ export const GROUP = {
       json: 'ReschedulePolicy',
       doc: 'What follows when an alloc has failed: a new one in its place. Keys that are not set come from the block of the job, then the defaults.',
     }),
+    shutdown_delay: one(durationMs, {
+      json: 'ShutdownDelay',
+      type: 'duration',
+      default: '0s',
+      doc: "Wait before the tasks of an allocation that shall end are ended, for requests to stop coming; before each task's own.",
+    }),
+    max_run_duration: one(durationMs, {
+      json: 'MaxRunDuration',
+      type: 'duration',
+      doc: 'How long an allocation of a `batch` or `sysbatch` job may take, from its placement; then its tasks are stopped and it is complete.',
+    }),
     update: block(UPDATE, {
       json: 'Update',
       doc: 'How a newer version takes over. Keys that are not set come from the block of the job.',
@@ -46,7 +57,6 @@ export const GROUP = {
     prevent_reschedule_on_lost: 'PreventRescheduleOnLost',
     scaling: 'Scaling',
     service: 'Services',
-    shutdown_delay: 'ShutdownDelay',
     spread: 'Spreads',
     stop_after_client_disconnect: 'StopAfterClientDisconnect',
     vault: 'Vault',

@@ -2,7 +2,7 @@
 import type { BlockSpec, Keys } from '../blocks.js';
 import { BOUNDS, DEFAULTS } from '../defaults.js';
 import { JOB_TYPES } from '../types.js';
-import { filledText, oneOf, texts, whole } from '../values.js';
+import { durationMs, filledText, oneOf, texts, whole } from '../values.js';
 import { GROUP } from './group.js';
 import { block, bounds, many, meta, one } from './key.js';
 import { PARAMETERIZED } from './parameterized.js';
@@ -51,6 +51,11 @@ export const JOB = {
       doc: 'Kept; nothing competes on one host yet.',
     }),
     meta,
+    max_run_duration: one(durationMs, {
+      json: 'MaxRunDuration',
+      type: 'duration',
+      doc: 'For all groups that do not say otherwise; see `group`.',
+    }),
     update: block(UPDATE, {
       json: 'Update',
       doc: 'How a newer version takes over, for all groups; without the block, all places at once. A group may set single keys otherwise.',

@@ -92,7 +92,7 @@ async function fetchOne(artifact: Artifact, context: HookContext, limits: Artifa
     });
   } catch (error) {
     context.signal.throwIfAborted();
-    const isOfHost = errnoOf(error) !== undefined;
+    const isOfHost = !(error instanceof AgentError) && errnoOf(error) !== undefined;
     const text = `${name}: ${isOfHost ? describeSystemError(error) : describeError(error)}`;
     throw new HookFailure({ type: 'Failed Artifact Download', error: text }, text, {
       // A full disk may have room later.

@@ -1,5 +1,7 @@
 /** Hook: makes the directories of the task and of its alloc. Idempotent, so never marked done. */
-import { chmod, mkdir } from 'node:fs/promises';
+import { closeSync, constants, fchmodSync, mkdirSync, openSync } from 'node:fs';
+import { AgentError, describeSystemError } from '../../base/errors.js';
+import type { TaskDirs } from '../../drivers/driver.js';
 import type { TaskEvent } from '../../events/task-event.js';
 import type { TaskHook } from './hook.js';
 
@@ -7,19 +9,40 @@ const SETUP: TaskEvent = { type: 'Task Setup', message: 'Building Task Directory
 
 export const taskDirHook: TaskHook = {
   name: 'task_dir',
-  prestart: async ({ dirs, emit, attempt }) => {
-    if (attempt === 0) emit(SETUP);
-    // Shared by tasks that may run as different users, as in Nomad; secrets are the task's own.
-    for (const dir of [dirs.allocDir, `${dirs.allocDir}/data`, dirs.taskDir, dirs.localDir]) {
-      await mkdir(dir, { recursive: true });
-      await chmod(dir, 0o777);
-    }
-    for (const dir of [`${dirs.allocDir}/tmp`, `${dirs.taskDir}/tmp`]) {
-      await mkdir(dir, { recursive: true });
-      await chmod(dir, 0o1777);
-    }
-    await mkdir(dirs.logDir, { recursive: true, mode: 0o755 });
-    await mkdir(dirs.secretsDir, { recursive: true, mode: 0o700 });
-    return undefined;
-  },
+  prestart: ({ dirs, emit, attempt }) =>
+    new Promise((resolve) => {
+      if (attempt === 0) emit(SETUP);
+      makeTaskDirs(dirs);
+      resolve(undefined);
+    }),
 };
+
+/** Synchronous, as the store is on the same disk: a dozen hops to other threads would take longer than the work. */
+function makeTaskDirs(dirs: TaskDirs): void {
+  // Shared by tasks that may run as different users, as in Nomad; secrets are the task's own.
+  for (const dir of [dirs.allocDir, `${dirs.allocDir}/data`, dirs.taskDir, dirs.localDir]) {
+    mkdirSync(dir, { recursive: true });
+    setMode(dir, 0o777);
+  }
+  for (const dir of [`${dirs.allocDir}/tmp`, `${dirs.taskDir}/tmp`]) {
+    mkdirSync(dir, { recursive: true });
+    setMode(dir, 0o1777);
+  }
+  mkdirSync(dirs.logDir, { recursive: true, mode: 0o755 });
+  mkdirSync(dirs.secretsDir, { recursive: true, mode: 0o700 });
+}
+
+/** An earlier run may have put a link in a directory's place: whatever that leads to is not touched. */
+function setMode(dir: string, mode: number): void {
+  let opened: number;
+  try {
+    opened = openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  } catch (cause) {
+    throw new AgentError('hook_failed', `${dir}: ${describeSystemError(cause)}`, { cause });
+  }
+  try {
+    fchmodSync(opened, mode);
+  } finally {
+    closeSync(opened);
+  }
+}

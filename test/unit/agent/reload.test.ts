@@ -22,6 +22,8 @@ const OTHER: Required<AgentConfig> = {
   datacenter: 'dc9',
   meta: { rack: '7' },
   acceptHost: true,
+  deniedUsers: ['root', 'daemon'],
+  checkedDrivers: ['raw_exec'],
 };
 
 test('each setting is either applied at once or said to need a restart, and told by its name', () => {

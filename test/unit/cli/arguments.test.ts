@@ -26,11 +26,17 @@ describe('an address', () => {
     for (const text of ['unix:///run/h.sock', '/run/h.sock', 'unix:/run/h.sock']) {
       assert.deepEqual(parseAddress(text), { kind: 'unix', path: '/run/h.sock' }, text);
     }
-    assert.deepEqual(parseAddress('http://127.0.0.1:4646'), { kind: 'tcp', host: '127.0.0.1', port: 4646 });
-    assert.deepEqual(parseAddress('host:80'), { kind: 'tcp', host: 'host', port: 80 });
-    assert.deepEqual(parseAddress('http://host'), { kind: 'tcp', host: 'host', port: 4646 });
+    assert.deepEqual(parseAddress('http://127.0.0.1:4646'), {
+      kind: 'tcp',
+      host: '127.0.0.1',
+      port: 4646,
+      tls: false,
+    });
+    assert.deepEqual(parseAddress('host:80'), { kind: 'tcp', host: 'host', port: 80, tls: false });
+    assert.deepEqual(parseAddress('http://host'), { kind: 'tcp', host: 'host', port: 4646, tls: false });
     assert.equal(describeAddress(parseAddress('http://[::1]:4646')), 'http://[::1]:4646');
-    for (const text of ['https://host', 'ftp://x', 'a b', '']) {
+    assert.equal(describeAddress(parseAddress('https://host')), 'https://host:4646');
+    for (const text of ['ftp://x', 'a b', '']) {
       assert.throws(() => parseAddress(text), isUsage(/is none/), text);
     }
   });

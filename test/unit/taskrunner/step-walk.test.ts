@@ -62,6 +62,8 @@ const asked: Happening[] = [
     because: stale ? { type: 'Sibling Task Failed', sibling: 'x' } : undefined,
   }),
   () => ({ kind: 'restart', reason: 'by hand' }),
+  () => ({ kind: 'restart', reason: 'a check', byPolicy: true }),
+  (_, stale) => ({ kind: 'renew', generation: stale ? 1 : 2, reason: 'as asked' }),
   () => ({ kind: 'signal', signal: 'SIGHUP', reason: '' }),
   () => ({ kind: 'finish' }),
   () => ({ kind: 'update', task: aTask({ shutdownDelayMs: 5 }), jobType: 'batch' }),

@@ -1,0 +1,23 @@
+/*
+ * isolate.h - the namespaces of a task. Used in the child only; every function says at which stage it stopped,
+ * and in c->detail what it was about.
+ */
+#pragma once
+
+#include "child.h"
+#include "privileges.h"
+
+/* Descriptors that a child keeps beside 0 to 2, all close-on-exec. */
+enum kept_fd { REPORT_FD = 3, GATE_FD, DIR_FD, FIRST_FREE_FD };
+
+/* Enters new namespaces, as far as the spec wants them; of pids the caller's children will be in the new one. */
+int namespaces_enter(struct child *c, const struct identity *id, enum stage *ret_stage);
+
+/*
+ * What becomes process 1 of the pid namespace: makes the task's root, says so by one byte into `built`, waits at
+ * the gate, and then only reaps, until the leader and all others are gone. Never returns.
+ */
+_Noreturn void init_main(struct child *c, const struct identity *id, int built);
+
+/* Forks a sibling: a child of our parent. 0 in it, its pid here, or -errno. */
+pid_t fork_sibling(void);
