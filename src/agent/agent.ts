@@ -22,6 +22,7 @@ import type { StateStore } from '../state/store.js';
 import { artifactHook } from '../taskrunner/hooks/artifact.js';
 import { dispatchPayloadHook } from '../taskrunner/hooks/dispatch-payload.js';
 import { taskDirHook } from '../taskrunner/hooks/task-dir.js';
+import { templateHook } from '../taskrunner/hooks/template.js';
 import { validateHook } from '../taskrunner/hooks/validate.js';
 import type { AgentConfig } from './config.js';
 import { DataDir } from './data-dir.js';
@@ -116,6 +117,7 @@ export async function startAgent(
         taskDirHook,
         dispatchPayloadHook,
         artifactHook(),
+        templateHook({ hostPaths: config.templateHostPaths }),
       ],
       maxKillTimeoutMs: () => maxKillTimeoutMs,
       agentEnv: process.env,

@@ -37,6 +37,8 @@ export interface AgentConfig {
   /** Whom tasks of the checked drivers must not run as. */
   readonly deniedUsers: readonly string[];
   readonly checkedDrivers: readonly string[];
+  /** What templates may read of this host, besides the directories of their tasks. */
+  readonly templateHostPaths: readonly string[];
 }
 
 /** What the command line may say; undefined = not said. */
@@ -81,6 +83,7 @@ const fileSchema = z.strictObject({
   meta: z.record(z.string(), z.string()).optional(),
   user_denylist: z.array(z.string()).optional(),
   user_checked_drivers: z.array(z.string()).optional(),
+  template_host_paths: z.array(z.string().startsWith('/', 'it must be absolute')).optional(),
 });
 
 /**
@@ -111,6 +114,7 @@ export async function readAgentConfig(
     meta: file.meta ?? {},
     acceptHost: options.acceptHost ?? false,
     deniedUsers: file.user_denylist ?? USUAL_USER_RULES.denied,
+    templateHostPaths: file.template_host_paths ?? [],
     checkedDrivers: file.user_checked_drivers ?? USUAL_USER_RULES.drivers,
   };
 }

@@ -35,6 +35,7 @@ const NAMES: Readonly<Record<keyof AgentConfig, string>> = {
   acceptHost: '--accept-host',
   deniedUsers: 'user_denylist',
   checkedDrivers: 'user_checked_drivers',
+  templateHostPaths: 'template_host_paths',
 };
 
 /** @param before what is in force now */

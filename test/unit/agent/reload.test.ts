@@ -24,6 +24,7 @@ const OTHER: Required<AgentConfig> = {
   acceptHost: true,
   deniedUsers: ['root', 'daemon'],
   checkedDrivers: ['raw_exec'],
+  templateHostPaths: ['/etc/app'],
 };
 
 test('each setting is either applied at once or said to need a restart, and told by its name', () => {
