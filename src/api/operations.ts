@@ -1,6 +1,7 @@
 /** Owns what the HTTP API may ask of the agent besides reading the store. Implemented in the composition root. */
 import type { DriverFingerprint } from '../drivers/driver.js';
 import type { CgroupMode } from '../executor/cgroups.js';
+import type { Session, SessionRequest } from '../executor/session.js';
 import type { Job } from '../jobspec/types.js';
 import type { JobPlan } from '../scheduler/plan.js';
 import type { HostUsage } from '../stats/host.js';
@@ -112,6 +113,12 @@ export interface AgentOperations {
     allocId: string,
     options: { readonly task: string | undefined; readonly signal: string },
   ): Promise<void>;
+  /**
+   * Begins a session in a running task; said in an event first.
+   * @param by who asks, for the event
+   * @throws AgentError not_running, not_found, bad_request (the driver cannot), too_many, executor_failed
+   */
+  openSession(allocId: string, task: string, request: SessionRequest, by: string): Promise<Session>;
   /** Usage of each running task of an alloc, by task name. */
   allocUsage(allocId: string): Promise<Readonly<Record<string, TaskUsage>>>;
   /** Usage of the host as a whole. */

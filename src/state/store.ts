@@ -101,6 +101,17 @@ export interface RestartWindow {
   readonly used: number;
 }
 
+/** A stop under way: what the next agent must know to go on with it. */
+export interface StopProgress {
+  /** `delay`: waits for `shutdown_delay`; `signal`: the workload was asked to end. */
+  readonly stage: 'delay' | 'signal';
+  readonly since: Moment;
+  /** When the delay is over, or when the workload is killed by force. */
+  readonly due: Moment;
+  /** Tries to kill it that have failed. */
+  readonly failedKills: number;
+}
+
 /** Everything about a task that must not be forgotten. Durable facts live here, never only in an event. */
 export interface TaskRecord {
   readonly allocId: string;
@@ -129,6 +140,8 @@ export interface TaskRecord {
   readonly killReason: string | undefined;
   /** Set while a restart that somebody asked for is under way: the end that it causes is not held against the task. */
   readonly restartReason: string | undefined;
+  /** How far the stop of the run in hand has come; undefined while none is under way. */
+  readonly stop?: StopProgress | undefined;
   /** That restart counts against the policy, which may say no: a check asked for it. */
   readonly restartCounts?: boolean | undefined;
   /** Which start of the whole alloc it belongs to; undefined = 0, the first. */

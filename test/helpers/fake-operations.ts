@@ -9,6 +9,7 @@ import type { Clock } from '../../src/base/clock.js';
 import type { AgentOperations, JobChange, NodeFacts, TreatedFinding } from '../../src/api/operations.js';
 import type { ExitResult } from '../../src/events/exit-result.js';
 import type { TaskEvent } from '../../src/events/task-event.js';
+import type { Session } from '../../src/executor/session.js';
 import type { Job, TaskGroup } from '../../src/jobspec/types.js';
 import { planJob, type JobPlan } from '../../src/scheduler/plan.js';
 import type { AllocRecord, Change, RunRecord, StateStore, TaskRecord } from '../../src/state/store.js';
@@ -46,6 +47,10 @@ export class FakeOperations implements AgentOperations {
       ]);
     }
     return this.#change(job.id, unchanged);
+  }
+
+  openSession(): Promise<Session> {
+    return Promise.reject(new AgentError('bad_request', 'nothing runs here'));
   }
 
   planJob(job: Job): JobPlan {
