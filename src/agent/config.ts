@@ -9,7 +9,9 @@ import { defaultDataDir, socketPath } from '../base/paths.js';
 import type { KnownToken } from '../base/tokens.js';
 import { readDuration } from '../jobspec/units.js';
 import { USUAL_USER_RULES } from '../taskrunner/hooks/validate.js';
+import type { ExecSettings } from '../drivers/exec.js';
 import { readGid, readTls, readTokens } from './access.js';
+import { EXEC_KEYS, execSettings, hostVolumes, type HostVolume } from './exec-settings.js';
 
 export interface AgentConfig {
   readonly dataDir: string;
@@ -32,6 +34,10 @@ export interface AgentConfig {
   readonly nodeName: string | undefined;
   readonly datacenter: string;
   readonly meta: Readonly<Record<string, string>>;
+  /** What tasks of the driver exec see and may. */
+  readonly exec: ExecSettings;
+  /** Directories that job files may mount, by name. */
+  readonly hostVolumes: Readonly<Record<string, HostVolume>>;
   /** Take over a data directory that was made on another host. */
   readonly acceptHost: boolean;
   /** Whom tasks of the checked drivers must not run as. */
@@ -84,6 +90,7 @@ const fileSchema = z.strictObject({
   user_denylist: z.array(z.string()).optional(),
   user_checked_drivers: z.array(z.string()).optional(),
   template_host_paths: z.array(z.string().startsWith('/', 'it must be absolute')).optional(),
+  ...EXEC_KEYS,
 });
 
 /**
@@ -112,6 +119,8 @@ export async function readAgentConfig(
     nodeName: file.name,
     datacenter: file.datacenter ?? 'dc1',
     meta: file.meta ?? {},
+    exec: execSettings(file),
+    hostVolumes: hostVolumes(file),
     acceptHost: options.acceptHost ?? false,
     deniedUsers: file.user_denylist ?? USUAL_USER_RULES.denied,
     templateHostPaths: file.template_host_paths ?? [],

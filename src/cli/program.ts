@@ -60,6 +60,11 @@ const COMMANDS: readonly Entry[] = [
     load: () => import('./commands/doctor.js'),
   },
   {
+    name: 'drain',
+    summary: 'stop everything on this host gracefully, and start nothing new',
+    load: () => import('./commands/drain.js'),
+  },
+  {
     name: 'node',
     summary: 'say what this host can do, and what is missing',
     load: () => import('./commands/node.js'),

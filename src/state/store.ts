@@ -244,6 +244,9 @@ export interface TaskEventRow extends StampedTaskEvent {
   readonly task: string;
 }
 
+/** Key in the host table: whether this host takes new allocs. A change of it is told on the feed. */
+export const NODE_SCHEDULING_KEY = 'node_scheduling';
+
 /** What changed, as kept in the feed. Payloads are the records as they stood at that index. */
 export type FeedPayload =
   | { readonly topic: 'Job'; readonly type: 'JobRegistered' | 'JobDeregistered'; readonly job: JobRecord }
@@ -260,6 +263,8 @@ export type FeedPayload =
       readonly allocId: string;
       readonly jobId: string;
     }
+  /** `scheduling` is what the scheduler keeps in the host table, as it stands there. */
+  | { readonly topic: 'Node'; readonly type: 'NodeSchedulingUpdated'; readonly scheduling: string }
   | {
       readonly topic: 'TaskEvent';
       readonly type: 'TaskEvent';
@@ -270,7 +275,7 @@ export type FeedPayload =
 /**
  * One numbered message of the feed. Each commit makes them from its changes, in the order of the changes: one for each
  * job put, event and purge, and one for each alloc of which the alloc or a task was put, at the place of its first
- * change and as it stands after the commit. Runs, hooks and host values make none.
+ * change and as it stands after the commit. Runs, hooks and host values make none, but for `node_scheduling`.
  */
 export interface FeedRow {
   readonly index: number;

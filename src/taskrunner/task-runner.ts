@@ -627,7 +627,7 @@ export class TaskRunner {
       task,
       allocId,
       allocIndex,
-      paths: dirs,
+      paths: this.#deps.driver.taskPaths ?? dirs,
       agentEnv: this.#deps.agentEnv,
       node: this.#deps.nodeFacts,
       hookEnv: this.#hooks.env(),

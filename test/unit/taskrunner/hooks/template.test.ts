@@ -25,7 +25,6 @@ function aTemplate(over: Partial<Template>): Template {
   };
 }
 
-const { data: _, ...NO_DATA } = aTemplate({});
 
 /** A task with templates on a clock that stands still. */
 class Bench implements Disposable {
@@ -121,7 +120,8 @@ describe('before a start', () => {
       'A=[[ env "NOMAD_TASK_NAME" ]]\n# no\nexport B="x\\ty" # c\nC=\'$x\'\n\nD=',
     );
     const template: Template = {
-      ...NO_DATA,
+      ...aTemplate({}),
+      data: '',
       source: 'local/tpl',
       env: true,
       leftDelimiter: '[[',
