@@ -25,7 +25,6 @@ function aTemplate(over: Partial<Template>): Template {
   };
 }
 
-
 /** A task with templates on a clock that stands still. */
 class Bench implements Disposable {
   readonly world = new HookWorld();
