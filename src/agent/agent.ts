@@ -109,6 +109,7 @@ export async function startAgent(
       bootId,
       startedAtMs: clock.wallMs(),
       drivers: await drivers.fingerprints(),
+      isolation,
       cgroups,
     });
     let { maxKillTimeoutMs } = config;
