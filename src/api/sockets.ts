@@ -52,6 +52,12 @@ interface Served {
   readonly upgrader: WebSocketServer;
 }
 
+/** A websocket, and what it travels on. */
+interface Connection {
+  readonly peer: WebSocket;
+  readonly socket: Duplex;
+}
+
 /** Serves the websocket routes on HTTP servers. */
 export class Sockets {
   readonly #deps: SocketsDeps;
@@ -93,7 +99,9 @@ export class Sockets {
       const by = guard();
       const refusal = by === undefined ? undefined : decideRefusal(by, request.headers, found.route.scope);
       found.upgrader.handleUpgrade(request, socket, head, (peer) => {
-        const served = this.#serve(peer, found.route, url, refusal).finally(() => this.#open.delete(served));
+        const served = this.#serve({ peer, socket }, found.route, url, refusal).finally(() =>
+          this.#open.delete(served),
+        );
         this.#open.add(served);
       });
     });
@@ -104,7 +112,12 @@ export class Sockets {
     await Promise.all(this.#open);
   }
 
-  async #serve(peer: WebSocket, route: SocketRoute, url: string, refusal: string | undefined): Promise<void> {
+  async #serve(
+    { peer, socket }: Connection,
+    route: SocketRoute,
+    url: string,
+    refusal: string | undefined,
+  ): Promise<void> {
     const gone = new AbortController();
     const closed = new Promise<void>((resolve) => {
       peer.once('close', () => {
@@ -127,7 +140,7 @@ export class Sockets {
         signal: gone.signal,
         param: (name: string) => readPathParam(route.path, url, name),
       };
-      await route.serve(call, peer);
+      await route.serve(call, peer, socket);
       if (gone.signal.reason instanceof AgentError) throw gone.signal.reason;
     } catch (error) {
       end = { code: closeCodeOf(error), reason: describeError(error) };
