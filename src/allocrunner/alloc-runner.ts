@@ -6,6 +6,7 @@ import { AgentError, describeError } from '../base/errors.js';
 import type { Clock, Timer } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
 import type { Driver, TaskDirs } from '../drivers/driver.js';
+import type { Session, SessionRequest } from '../executor/session.js';
 import { roleOf } from '../jobspec/lifecycle.js';
 import type { Job, JobType, TaskGroup } from '../jobspec/types.js';
 import { updateOf } from '../jobspec/update-rules.js';
@@ -160,6 +161,13 @@ export class AllocRunner {
   /** @throws AgentError not_running, not_found, signal_unknown */
   async signal(task: string | undefined, signal: string, reason: string): Promise<void> {
     await this.#each(task, (runner) => runner.signal(signal, reason));
+  }
+
+  /** @throws AgentError not_running, not_found, bad_request, too_many, executor_failed */
+  openSession(task: string, request: SessionRequest, by: string): Promise<Session> {
+    const runner = this.#runners.get(task);
+    if (runner !== undefined) return runner.openSession(request, by);
+    throw new AgentError('not_found', `alloc ${this.#alloc.id} has no task ${JSON.stringify(task)}`);
   }
 
   /** Usage of each task that runs, by name. */

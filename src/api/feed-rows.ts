@@ -4,6 +4,8 @@ import { feedAllocToWire, NAMESPACE, type WireContext } from './alloc-to-wire.js
 import { FeedText } from './feed-text.js';
 import { feedJobToWire } from './job-to-wire.js';
 import { eventRowToWire } from './task-to-wire.js';
+import { nodeSchedulingToWire } from './node-view.js';
+import { parseNodeScheduling } from '../scheduler/drain.js';
 import { msToNs, type FeedEvent, type FeedMessage } from './wire.js';
 
 /** A row in words. */
@@ -62,6 +64,14 @@ export function feedRowToWire(row: FeedRow, context: WireContext): FeedEvent {
         Type: payload.type,
         FilterKeys: [payload.jobId],
         Payload: { Allocation: null, Deleted: true },
+      };
+    case 'NodeSchedulingUpdated':
+      return {
+        ...base,
+        Topic: payload.topic,
+        Type: payload.type,
+        FilterKeys: [],
+        Payload: { Node: nodeSchedulingToWire(parseNodeScheduling(payload.scheduling)) },
       };
     case 'TaskEvent':
       return {

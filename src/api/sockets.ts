@@ -6,10 +6,11 @@ import { addAbortListener } from 'node:events';
 import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WebSocket, WebSocketServer } from 'ws';
+import { orAborted } from '../base/abort.js';
 import { AgentError, describeError, type ErrorCode } from '../base/errors.js';
 import type { Clock, Timer } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
-import { decideRefusal, type TcpGuard } from './guard.js';
+import { callerOf, decideRefusal, type TcpGuard } from './guard.js';
 import { Query } from './query.js';
 import { pathPattern, readPathParam, type Route, type SocketRoute } from './route.js';
 
@@ -35,6 +36,8 @@ const CLOSE_CODES = new Map<ErrorCode, number>([
 const PING_EVERY_MS = 30_000;
 /** A peer that does not answer the closing handshake by then is cut off. */
 const CLOSE_GRACE_MS = 1_000;
+/** Written but not yet taken by the kernel: beyond it we wait for the peer. */
+const HIGH_WATER_BYTES = 256 * 1024;
 /** A close frame holds 123 bytes of reason. */
 const MOST_REASON_BYTES = 120;
 
@@ -56,6 +59,13 @@ interface Served {
 interface Connection {
   readonly peer: WebSocket;
   readonly socket: Duplex;
+}
+
+/** One upgrade. */
+interface Asked {
+  readonly url: string;
+  readonly refusal: string | undefined;
+  readonly caller: string;
 }
 
 /** Serves the websocket routes on HTTP servers. */
@@ -99,9 +109,11 @@ export class Sockets {
       const by = guard();
       const refusal = by === undefined ? undefined : decideRefusal(by, request.headers, found.route.scope);
       found.upgrader.handleUpgrade(request, socket, head, (peer) => {
-        const served = this.#serve({ peer, socket }, found.route, url, refusal).finally(() =>
-          this.#open.delete(served),
-        );
+        const served = this.#serve({ peer, socket }, found.route, {
+          url,
+          refusal,
+          caller: callerOf(by, request.headers),
+        }).finally(() => this.#open.delete(served));
         this.#open.add(served);
       });
     });
@@ -115,8 +127,7 @@ export class Sockets {
   async #serve(
     { peer, socket }: Connection,
     route: SocketRoute,
-    url: string,
-    refusal: string | undefined,
+    { url, refusal, caller }: Asked,
   ): Promise<void> {
     const gone = new AbortController();
     const closed = new Promise<void>((resolve) => {
@@ -137,6 +148,7 @@ export class Sockets {
       const call = {
         query: new Query(url),
         body: undefined,
+        caller,
         signal: gone.signal,
         param: (name: string) => readPathParam(route.path, url, name),
       };
@@ -184,6 +196,8 @@ class Pings implements Disposable {
 
   #arm(): Timer {
     return this.#clock.setTimer(PING_EVERY_MS, () => {
+      // While we do not read, its answers cannot come: a peer that has gone is noticed by what is sent to it.
+      if (this.#peer.isPaused) this.#unanswered = 0;
       if (this.#unanswered >= 2) {
         this.#peer.terminate();
         return;
@@ -193,6 +207,21 @@ class Pings implements Disposable {
       this.#timer = this.#arm();
     });
   }
+}
+
+/** Sends; resolves at once while the peer keeps pace, else when what was sent has left us, or at `signal`. */
+export async function sendPaced(peer: WebSocket, text: string, signal: AbortSignal): Promise<void> {
+  if (peer.bufferedAmount < HIGH_WATER_BYTES) {
+    peer.send(text, () => undefined);
+    return;
+  }
+  // The callback also comes, with an error, when the socket closes first.
+  const sent = new Promise<void>((resolve) => {
+    peer.send(text, () => {
+      resolve();
+    });
+  });
+  await orAborted(sent, [signal]);
 }
 
 function closeCodeOf(error: unknown): number {

@@ -87,6 +87,8 @@ export interface Task {
   readonly killTimeoutMs: number;
   /** Signal name, undefined = the driver's default (SIGINT for executor drivers, as in Nomad). */
   readonly killSignal: string | undefined;
+  /** Signals that ask it to end one after the other, instead of `killSignal`. Undefined, or absent in old records: none. */
+  readonly stopSignals?: readonly StopSignal[] | undefined;
   /** Wait between deciding to stop and the kill signal. */
   readonly shutdownDelayMs: number;
   readonly logs: LogConfig;
@@ -96,6 +98,13 @@ export interface Task {
   readonly leader: boolean;
   /** Undefined = a main task. */
   readonly lifecycle: TaskLifecycle | undefined;
+}
+
+/** One signal of a ladder, and how long the task may take to end on it. */
+export interface StopSignal {
+  readonly signal: string;
+  /** Undefined = an equal share of what the others leave of `killTimeoutMs`. */
+  readonly waitMs: number | undefined;
 }
 
 /** When, in the life of its alloc, a task that is not a main task runs. */

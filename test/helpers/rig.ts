@@ -73,6 +73,7 @@ export interface RigOptions {
   readonly hooks?: readonly TaskHook[];
   readonly maxKillTimeoutMs?: number;
   readonly logger?: Logger;
+  readonly mayPlace?: () => boolean;
 }
 
 export class Rig {
@@ -215,6 +216,7 @@ export class Rig {
       logger,
       store,
       allocs,
+      mayPlace: this.#options.mayPlace ?? (() => true),
       removeAllocDir: (allocId) => {
         if (this.dirsStay) return Promise.reject(new Error('a directory is in use'));
         this.removedDirs.push(allocId);

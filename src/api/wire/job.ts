@@ -85,6 +85,8 @@ export interface TaskJson {
   };
   /** Ours: `kill` or `keep`. */
   readonly Leftovers: string;
+  /** `SIGTERM:10000ms`; empty = KillSignal alone. */
+  readonly StopSignals: readonly string[];
   readonly Leader: boolean;
   readonly Lifecycle: { readonly Hook: string; readonly Sidecar: boolean } | null;
 }
