@@ -1,10 +1,20 @@
 /** Owns the messages of the feed. */
 import type { FeedAllocation } from './alloc.js';
+import type { Deployment } from './deployment.js';
+import type { Evaluation } from './evaluation.js';
 import type { FeedJob } from './job.js';
 import type { Node, NodeSchedulingJson } from './node.js';
 import type { TaskEventRow } from './run.js';
 
-export const FEED_TOPICS = ['Job', 'Allocation', 'TaskEvent', 'Evaluation', 'Node', 'Stats'] as const;
+export const FEED_TOPICS = [
+  'Job',
+  'Allocation',
+  'TaskEvent',
+  'Evaluation',
+  'Deployment',
+  'Node',
+  'Stats',
+] as const;
 export type FeedTopic = (typeof FEED_TOPICS)[number];
 
 interface FeedEventBase {
@@ -55,6 +65,16 @@ export type FeedEvent = FeedEventBase &
         readonly Topic: 'Stats';
         readonly Type: 'AllocationStats' | 'HostStats';
         readonly Payload: { readonly Stats: unknown };
+      }
+    | {
+        readonly Topic: 'Deployment';
+        readonly Type: 'DeploymentStatusUpdate';
+        readonly Payload: { readonly Deployment: Deployment };
+      }
+    | {
+        readonly Topic: 'Evaluation';
+        readonly Type: 'EvaluationUpdated';
+        readonly Payload: { readonly Evaluation: Evaluation };
       }
   );
 
