@@ -9,9 +9,6 @@ const KNOWN_TOPICS = new Set<string>([...FEED_TOPICS, ...SILENT_TOPICS]);
 /** More `topic=` than any reader needs; each costs a look-up per event. */
 const MOST_TOPICS = 100;
 
-/** Given only to who names it: it says something all the time. */
-const UNASKED = 'Stats';
-
 /** Which events a reader wants. */
 export class FeedFilter {
   /** Keys by topic; undefined = all topics. A key `*` stands for all. */
@@ -38,15 +35,20 @@ export class FeedFilter {
     this.#keys = keys.size === 0 ? undefined : keys;
   }
 
-  /** True when samples were asked for by name. */
-  get wantsStats(): boolean {
-    return this.#keys?.has(UNASKED) === true;
+  /** True when every event that is kept is wanted. */
+  get wantsAll(): boolean {
+    return this.#keys === undefined || this.#keys.get('*')?.has('*') === true;
+  }
+
+  /** True when the topic itself was asked for: some are told only then. */
+  names(topic: string): boolean {
+    return this.#keys?.has(topic) === true;
   }
 
   /** @param keys the event's key and its filter keys */
   wants(topic: string, keys: readonly string[]): boolean {
-    if (this.#keys === undefined) return topic !== UNASKED;
-    for (const wanted of [this.#keys.get(topic), topic === UNASKED ? undefined : this.#keys.get('*')]) {
+    if (this.#keys === undefined) return true;
+    for (const wanted of [this.#keys.get(topic), this.#keys.get('*')]) {
       if (wanted !== undefined && (wanted.has('*') || keys.some((key) => wanted.has(key)))) return true;
     }
     return false;

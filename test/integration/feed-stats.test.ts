@@ -48,7 +48,7 @@ describe('samples on the feed', { timeout: 60_000 }, () => {
       [event.Key, event.FilterKeys, event.Index],
       ['alloc-1/main', ['alloc-1', 'web'], before],
     );
-    assert.equal(event.Payload.Usage.Holdfast.CPUPercent, 5);
+    assert.equal(event.Payload.Stats.Holdfast.CPUPercent, 5);
     await api.store.commit([putJob({ id: 'web', version: 1 })]);
     for (const reader of [named, all, plain]) {
       await until('the event after it', () => eventsOf(reader.said()).some(({ Topic }) => Topic === 'Job'));

@@ -65,7 +65,7 @@ export type FeedEvent = FeedEventBase &
     | {
         readonly Topic: 'Stats';
         readonly Type: 'TaskUsage';
-        readonly Payload: { readonly Usage: TaskResourceUsage };
+        readonly Payload: { readonly Stats: TaskResourceUsage };
       }
     | {
         readonly Topic: 'Deployment';
@@ -79,6 +79,9 @@ export type FeedEvent = FeedEventBase &
       }
   );
 
+/** What is true now and not kept: told only to those who name its topic, at the index where they are. */
+export type PassingEvent = Omit<Extract<FeedEvent, { readonly Topic: 'Stats' }>, 'Index'>;
+
 export interface FeedSnapshot {
   readonly Node: Node;
   readonly Jobs: readonly FeedJob[];
@@ -87,7 +90,10 @@ export interface FeedSnapshot {
 
 /** One message of the feed; `{}` is a heartbeat. Tell them apart by the key that is there. */
 export type FeedMessage =
-  | { readonly Index: number; readonly Events: readonly FeedEvent[] }
+  | {
+      readonly Index: number;
+      readonly Events: readonly FeedEvent[];
+    }
   | { readonly Index: number; readonly Snapshot: FeedSnapshot }
   | { readonly Index: number; readonly Lost: { readonly From: number; readonly To: number } }
   | Readonly<Record<string, never>>;
