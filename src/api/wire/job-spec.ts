@@ -15,6 +15,7 @@ import type {
   TaskJson,
   UpdateJson,
 } from './job.js';
+import { portsToWire, serviceToWire } from './service-spec.js';
 import { msToNs } from './values.js';
 
 /** The job as PUT /v1/jobs takes it. `parseJobJson` of jobspec reads it back to the same job. */
@@ -33,6 +34,8 @@ export function jobSpecToWire(job: JobSpec): JobJson {
       Count: group.count,
       Meta: group.meta,
       Tasks: group.tasks.map(taskSpecToWire),
+      ...(group.ports === undefined ? {} : { Networks: [portsToWire(group.ports)] }),
+      ...(group.services === undefined ? {} : { Services: group.services.map(serviceToWire) }),
       ...(group.shutdownDelayMs === undefined ? {} : { ShutdownDelay: msToNs(group.shutdownDelayMs) }),
       ...(group.maxRunMs === undefined ? {} : { MaxRunDuration: msToNs(group.maxRunMs) }),
       ...(group.update === undefined ? {} : { Update: updateToWire(group.update) }),
@@ -95,6 +98,7 @@ function taskSpecToWire(task: Task): TaskJson {
     Leader: task.leader,
     Lifecycle:
       task.lifecycle === undefined ? null : { Hook: task.lifecycle.hook, Sidecar: task.lifecycle.sidecar },
+    ...(task.services === undefined ? {} : { Services: task.services.map(serviceToWire) }),
   };
 }
 

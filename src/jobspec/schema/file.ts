@@ -5,16 +5,19 @@
  */
 import type { BlockSpec, Keys } from '../blocks.js';
 import type { Dialect } from '../session.js';
+import { CHECK, CHECK_RESTART } from './check.js';
 import { GROUP } from './group.js';
 import { JOB } from './job.js';
 import { many } from './key.js';
 import { LIFECYCLE } from './lifecycle.js';
 import { LOGS } from './logs.js';
 import { PARAMETERIZED } from './parameterized.js';
+import { NETWORK, PORT } from './network.js';
 import { PERIODIC } from './periodic.js';
 import { RESCHEDULE } from './reschedule.js';
 import { RESOURCES } from './resources.js';
 import { RESTART } from './restart.js';
+import { SERVICE } from './service.js';
 import { TASK } from './task.js';
 import { UPDATE } from './update.js';
 
@@ -48,6 +51,11 @@ export const BLOCKS: readonly BlockSpec<Keys>[] = [
   RESTART,
   LOGS,
   LIFECYCLE,
+  NETWORK,
+  PORT,
+  SERVICE,
+  CHECK,
+  CHECK_RESTART,
   RESCHEDULE,
   PERIODIC,
   PARAMETERIZED,

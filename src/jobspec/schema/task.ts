@@ -3,11 +3,12 @@ import type { BlockSpec, Keys } from '../blocks.js';
 import { DEFAULTS } from '../defaults.js';
 import { formatDuration } from '../units.js';
 import { bool, checkEnvKey, durationMs, filledText, oneOf, signal, textMap } from '../values.js';
-import { block, meta, one, untouched } from './key.js';
+import { block, meta, one, repeated, untouched } from './key.js';
 import { LIFECYCLE } from './lifecycle.js';
 import { LOGS } from './logs.js';
 import { RESOURCES } from './resources.js';
 import { RESTART } from './restart.js';
+import { SERVICE } from './service.js';
 
 export const TASK = {
   name: 'task',
@@ -67,6 +68,10 @@ export const TASK = {
       json: 'Lifecycle',
       doc: 'When the task runs; without it, it is a main task.',
     }),
+    service: repeated(SERVICE, {
+      json: 'Services',
+      doc: 'What checks of this task are about; see `check`.',
+    }),
     leftovers: one(oneOf(['kill', 'keep']), {
       json: 'Leftovers',
       type: '`kill` or `keep`',
@@ -88,7 +93,6 @@ export const TASK = {
     scaling: 'ScalingPolicies',
     schedule: 'Schedule',
     secret: 'Secrets',
-    service: 'Services',
     stop_signals: 'StopSignals',
     template: 'Templates',
     vault: 'Vault',
