@@ -8,7 +8,7 @@ import type { TcpAccess } from '../api/server.js';
 import { sleep, type Clock } from '../base/clock.js';
 import { describeError } from '../base/errors.js';
 import { readBootId } from '../base/host.js';
-import type { Logger } from '../base/log.js';
+import type { Logger, LogTap } from '../base/log.js';
 import { Scope } from '../base/scope.js';
 import { VERSION } from '../base/version.js';
 import { findExecutor } from '../executor/binary.js';
@@ -58,6 +58,8 @@ export async function startAgent(
   deps: {
     readonly clock: Clock;
     readonly logger: Logger;
+    /** For GET /v1/agent/monitor. */
+    readonly logTap?: LogTap;
     /** `holdfast dev`: TCP on loopback may do without a token. */
     readonly allowOpenTcp?: boolean;
   },
@@ -146,7 +148,7 @@ export async function startAgent(
     // Read only now: it is half of all the code, and a task that died meanwhile need not wait for it.
     const { createApiServer } = await import('../api/server.js');
     const server = await createApiServer(
-      { store, operations, clock, logger, dataDir: config.dataDir },
+      { store, operations, clock, logger, dataDir: config.dataDir, ...tapOf(deps) },
       {
         socketPath: config.socket,
         ...(config.socketGid === undefined ? {} : { socketGid: config.socketGid }),
@@ -215,6 +217,10 @@ async function lookFirst(allocs: AllocTable, clock: Clock, logger: Logger): Prom
 /** Who may use the TCP listener, and by which names. */
 function accessOf({ tokens, tls, httpNames }: AgentConfig, nodeName: string): TcpAccess {
   return { tokens, tls, names: [nodeName, ...httpNames] };
+}
+
+function tapOf({ logTap }: { readonly logTap?: LogTap }): { readonly logTap?: LogTap } {
+  return logTap === undefined ? {} : { logTap };
 }
 
 /** What an operator must know of, worst first. */

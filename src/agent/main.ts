@@ -31,7 +31,7 @@ export async function runAgent(options: AgentOptions): Promise<never> {
   const hangups = new HangUps();
   let agent: Agent;
   try {
-    agent = await startAgent(config, { clock: systemClock, logger });
+    agent = await startAgent(config, { clock: systemClock, logger, logTap: logger });
   } catch (error) {
     logger.error({ error: describeError(error) }, 'agent cannot start');
     service.failed(describeError(error));

@@ -11,6 +11,7 @@ import { SCOPES, type Scope } from '../base/tokens.js';
 import type { StateStore } from '../state/store.js';
 import { decideRefusal, type TcpGuard } from './guard.js';
 import type { IndexWatch } from './index-watch.js';
+import { cutPage } from './page.js';
 import { Query } from './query.js';
 import { pathPattern, type Call, type JsonRoute, type Route, type StreamRoute } from './route.js';
 import { httpStatusOf, WARNING_HEADER, type ErrorBody } from './wire.js';
@@ -147,7 +148,10 @@ async function sendJson(
   }
   // Taken before the data is read: the data may be newer than the index says, never older.
   const index = deps.store.index();
-  const value = await route.handle(call);
+  const answer = await route.handle(call);
+  const page =
+    route.list === undefined || !Array.isArray(answer) ? undefined : cutPage(answer, call.query, route.list);
+  const value = page === undefined ? answer : page.items;
   const text = JSON.stringify(value ?? null, null, call.query.flag('pretty') ? 4 : 0);
   return await reply
     .code(route.status?.() ?? 200)
@@ -157,6 +161,7 @@ async function sendJson(
       'x-nomad-index': String(Math.max(1, index)),
       'x-nomad-knownleader': 'true',
       'x-nomad-lastcontact': '0',
+      ...(page?.nextToken === undefined ? {} : { 'x-nomad-nexttoken': page.nextToken }),
       ...(deps.store.trouble() === undefined ? {} : { [WARNING_HEADER]: STALE_WARNING }),
     })
     .send(text);

@@ -1,5 +1,11 @@
-/** Owns openapi.json: made from the route table, so that no route can be missing from it. Schemas come later. */
-import type { Route } from './route.js';
+/**
+ * Owns openapi.json: made from the route table and the schemas that check what comes in, so that no route can be
+ * missing from it and no body be other than it says.
+ */
+import { z } from 'zod';
+import { LIST_QUERY } from './page.js';
+import { QUERY_PARAMETERS } from './query-params.js';
+import type { Method, Route } from './route.js';
 
 /** Understood by every route that answers JSON. */
 const COMMON_QUERY = ['pretty'];
@@ -11,37 +17,89 @@ export function describeRoutes(routes: readonly Route[], version: string): objec
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, '{$1}');
     const operations = (paths[path] ??= {});
-    for (const method of route.methods) operations[method.toLowerCase()] = describeRoute(route);
+    for (const method of route.methods) operations[method.toLowerCase()] = describeRoute(route, method);
   }
   return {
     openapi: '3.1.0',
-    info: { title: 'holdfast', version, description: 'The HTTP API of a worker host. Shapes are Nomad’s.' },
+    info: {
+      title: 'holdfast',
+      version,
+      description:
+        'The HTTP API of a worker host. Paths and shapes are Nomad’s; what is ours stands under Holdfast.',
+    },
     paths,
+    components: {
+      securitySchemes: {
+        token: { type: 'apiKey', in: 'header', name: 'X-Nomad-Token' },
+        bearer: { type: 'http', scheme: 'bearer' },
+      },
+      schemas: {
+        Error: {
+          type: 'object',
+          properties: { Code: { type: 'string' }, Message: { type: 'string' } },
+          required: ['Code', 'Message'],
+        },
+      },
+    },
+    security: [{ token: [] }, { bearer: [] }],
   };
 }
 
-function describeRoute(route: Route): object {
+function describeRoute(route: Route, method: Method): object {
   const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     name,
     in: 'path',
     required: true,
     schema: { type: 'string' },
   }));
-  const names = [
-    ...(route.query ?? []),
-    ...(route.kind === 'json' ? COMMON_QUERY : []),
-    ...(route.kind === 'json' && route.watch !== undefined ? BLOCKING_QUERY : []),
-  ];
-  const inQuery = names.map((name) => ({ name, in: 'query', schema: { type: 'string' } }));
-  const ok =
-    route.kind === 'socket' ? { '101': { description: 'websocket' } } : { '200': { description: 'ok' } };
+  const body = route.kind === 'json' ? route.body : undefined;
   return {
+    operationId: `${method.toLowerCase()}${route.path.replace(/^\/v1/, '').replaceAll('/', '-').replaceAll(':', '')}`,
     summary: route.summary,
     'x-holdfast-scope': route.scope,
-    parameters: [...inPath, ...inQuery],
+    parameters: [...inPath, ...queryOf(route).map(describeParameter)],
+    ...(body === undefined
+      ? {}
+      : { requestBody: { content: { 'application/json': { schema: schemaOf(body) } } } }),
     responses: {
-      ...ok,
-      default: { description: 'error: text, or {"Code","Message"} with Accept: application/json' },
+      ...answerOf(route),
+      default: {
+        description: 'An error: text, or this with Accept: application/json',
+        content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+      },
     },
   };
+}
+
+/** Names of the query parameters that a route understands. */
+export function queryOf(route: Route): readonly string[] {
+  const isJson = route.kind === 'json';
+  return [
+    ...(route.query ?? []),
+    ...(isJson && route.list !== undefined ? LIST_QUERY : []),
+    ...(isJson ? COMMON_QUERY : []),
+    ...(isJson && route.watch !== undefined ? BLOCKING_QUERY : []),
+  ];
+}
+
+function describeParameter(name: string): object {
+  const { description, ...schema } = QUERY_PARAMETERS.get(name) ?? { type: 'string', description: '' };
+  return { name, in: 'query', description, schema };
+}
+
+function schemaOf(body: z.ZodType): object {
+  const schema = z.toJSONSchema(body, { io: 'input', unrepresentable: 'any' });
+  // The dialect is the document's own.
+  delete schema.$schema;
+  return schema;
+}
+
+function answerOf(route: Route): object {
+  if (route.kind === 'socket') return { '101': { description: 'A websocket' } };
+  if (route.kind === 'stream') return { '200': { description: 'A stream' } };
+  const headers = {
+    'X-Nomad-Index': { schema: { type: 'integer' } },
+    ...(route.list === undefined ? {} : { 'X-Nomad-NextToken': { schema: { type: 'string' } } }),
+  };
+  return { '200': { description: 'JSON', headers, content: { 'application/json': {} } } };
 }

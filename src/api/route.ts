@@ -1,9 +1,11 @@
 /** Owns what a route is: the one description from which it is served, listed in openapi.json and checked in tests. */
 import type { WebSocket } from 'ws';
+import type { z } from 'zod';
 import { AgentError } from '../base/errors.js';
 import type { Scope } from '../base/tokens.js';
 import type { Query } from './query.js';
 import type { WatchKey } from './index-watch.js';
+import type { ListOrder } from './page.js';
 
 export type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 
@@ -39,6 +41,10 @@ export interface JsonRoute extends RouteBase {
   readonly watch?: (call: Call) => WatchKey;
   /** @throws AgentError */
   readonly handle: (call: Call) => unknown;
+  /** The answer is a list that can be filtered and paged; ordered so when it is. */
+  readonly list?: ListOrder;
+  /** What its body must be: `handle` checks it with `parseBody`. */
+  readonly body?: z.ZodType;
   /** Status of an answer that is no error; default 200. */
   readonly status?: () => number;
 }

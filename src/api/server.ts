@@ -6,7 +6,7 @@ import { setMaxListeners } from 'node:events';
 import type { FastifyInstance } from 'fastify';
 import { Scope } from '../base/scope.js';
 import type { Clock } from '../base/clock.js';
-import type { Logger } from '../base/log.js';
+import type { Logger, LogTap } from '../base/log.js';
 import type { StateStore } from '../state/store.js';
 import { Feed, type FeedLimits } from './feed.js';
 import { EvaluationLog } from './evaluations.js';
@@ -26,6 +26,7 @@ import { holdfastRoutes } from './routes/holdfast.js';
 import { jobRoutes } from './routes/jobs.js';
 import { logRoutes } from './routes/logs.js';
 import { metricRoutes } from './routes/metrics.js';
+import { monitorRoutes } from './routes/monitor.js';
 import type { Services } from './services.js';
 import { Sockets } from './sockets.js';
 import { claimSocketPath } from './unix-socket.js';
@@ -39,6 +40,7 @@ export interface ApiDeps {
   readonly operations: AgentOperations;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly logTap?: LogTap;
   readonly dataDir: string;
   readonly feedLimits?: Partial<FeedLimits>;
 }
@@ -163,6 +165,7 @@ function buildRoutes(services: Services, feed: Feed, counts: MetricCounts): read
     ...nodeRoutes(services),
     ...hostRoutes(services),
     ...agentRoutes(services),
+    ...monitorRoutes(services),
     ...searchRoutes(services),
     ...holdfastRoutes(services),
     ...logRoutes(services),

@@ -9,8 +9,14 @@ export interface Logger {
   child(fields: object): Logger;
 }
 
+/** Where the lines of a log can be listened to while they are written. */
+export interface LogTap {
+  /** @param onLine gets each line of `level` and above, also of levels that are not written; must not log itself */
+  tap(level: LogLevel, onLine: (json: string) => void): Disposable;
+}
+
 /** A logger whose level, and that of all its children, can be changed. */
-export interface AdjustableLogger extends Logger {
+export interface AdjustableLogger extends Logger, LogTap {
   setLevel(level: LogLevel): void;
 }
 
@@ -23,7 +29,8 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
  * @param fd 2 for the daemon
  */
 export function createLogger(level: LogLevel, fd = 2): AdjustableLogger {
-  const threshold: Threshold = { level };
+  const threshold: Threshold = { level, now: level, taps: new Set() };
+  const out = destination({ fd, sync: true });
   const sink = pino(
     {
       // Ours decides what is written: pino copies a level into each child.
@@ -33,24 +40,50 @@ export function createLogger(level: LogLevel, fd = 2): AdjustableLogger {
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: ['env', '*.env'], censor: '[hidden]' },
     },
-    destination({ fd, sync: true }),
+    {
+      write: (line: string) => {
+        if (isAtLeast(threshold.now, threshold.level)) out.write(line);
+        for (const tap of [...threshold.taps]) if (isAtLeast(threshold.now, tap.level)) tap.onLine(line);
+      },
+    },
   );
   return {
     ...aboveThreshold(sink, threshold),
     setLevel: (changed) => {
       threshold.level = changed;
     },
+    tap: (tapLevel, onLine) => {
+      const tap: Tap = { level: tapLevel, onLine };
+      threshold.taps.add(tap);
+      return { [Symbol.dispose]: () => threshold.taps.delete(tap) };
+    },
   };
+}
+
+interface Tap {
+  readonly level: LogLevel;
+  readonly onLine: (json: string) => void;
 }
 
 /** Shared by a logger and all its children. */
 interface Threshold {
   level: LogLevel;
+  /** Of the line that is being written: writing is synchronous. */
+  now: LogLevel;
+  readonly taps: Set<Tap>;
+}
+
+function isAtLeast(level: LogLevel, lowest: LogLevel): boolean {
+  return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(lowest);
 }
 
 function aboveThreshold(sink: PinoLogger, threshold: Threshold): Logger {
   const write = (level: LogLevel) => (fields: object, message: string) => {
-    if (LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(threshold.level)) sink[level](fields, message);
+    const isWanted =
+      isAtLeast(level, threshold.level) || [...threshold.taps].some((tap) => isAtLeast(level, tap.level));
+    if (!isWanted) return;
+    threshold.now = level;
+    sink[level](fields, message);
   };
   return {
     debug: write('debug'),

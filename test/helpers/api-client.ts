@@ -9,7 +9,7 @@ import type { FeedLimits } from '../../src/api/feed.js';
 import { createApiServer, type ApiServer, type TcpOptions } from '../../src/api/server.js';
 import type { FeedMessage } from '../../src/api/wire.js';
 import { systemClock, type Clock } from '../../src/base/clock.js';
-import { silentLogger } from '../../src/base/log.js';
+import { silentLogger, type LogTap } from '../../src/base/log.js';
 import { hashToken, type KnownToken, type Scope } from '../../src/base/tokens.js';
 import { openMemoryStore } from '../../src/state/memory-store.js';
 import type { StoreLimits } from '../../src/state/limits.js';
@@ -51,6 +51,7 @@ export interface ApiOptions {
   readonly dir?: string;
   readonly storeLimits?: Partial<StoreLimits>;
   readonly feedLimits?: Partial<FeedLimits>;
+  readonly logTap?: LogTap;
   readonly tcp?: Partial<TcpOptions> & { readonly host: string };
 }
 
@@ -84,7 +85,15 @@ export async function startApi(options: ApiOptions = {}): Promise<ApiUnderTest> 
     if (options.dir === undefined) rmSync(dataDir, { recursive: true, force: true });
   };
   const server = await createApiServer(
-    { store, operations, clock, logger: silentLogger, dataDir, feedLimits },
+    {
+      store,
+      operations,
+      clock,
+      logger: silentLogger,
+      dataDir,
+      feedLimits,
+      ...(options.logTap ? { logTap: options.logTap } : {}),
+    },
     { socketPath, ...(options.tcp ? { tcp: { ...PLAIN_TCP, ...options.tcp } } : {}) },
   ).catch(async (error: unknown) => {
     await cleanUp();

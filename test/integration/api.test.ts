@@ -173,7 +173,8 @@ describe('api', () => {
 
   it('answers every route of openapi.json, and no answer is empty', async () => {
     const { paths } = asObject(await get('/v1/openapi.json'));
-    const skipped = new Set(['/v1/event/stream', '/v1/feed']);
+    // What never ends, or is no plain HTTP.
+    const skipped = new Set(['/v1/event/stream', '/v1/feed', '/v1/agent/monitor']);
     for (const [path, operations] of Object.entries(asObject(paths))) {
       if (!('get' in asObject(operations)) || skipped.has(path)) continue;
       const id = path.includes('/job/') ? 'web' : path.includes('evaluation') ? evalId : allocId;
@@ -310,6 +311,28 @@ describe('api', () => {
     mustHave(gone.json(), 'EvalID EvalCreateIndex JobModifyIndex');
     assert.equal((await own.ask('/v1/job/web')).status, 404);
     assert.deepEqual(asList((await own.ask('/v1/job/web/allocations')).json()), []);
+  });
+
+  it('cuts lists into pages and picks by filter', async () => {
+    await using own = await startApi();
+    for (const id of ['a', 'b', 'c', 'd', 'e']) {
+      await own.ask('/v1/jobs', { method: 'PUT', body: { Job: { ...JOB, ID: id, Name: id } } });
+    }
+    const seen: unknown[] = [];
+    let token: string | undefined = '';
+    while (token !== undefined) {
+      const page = await own.ask(`/v1/jobs?per_page=2&next_token=${token}`);
+      seen.push(asList(page.json()).map(({ ID }) => ID));
+      const next = page.headers['x-nomad-nexttoken'];
+      token = typeof next === 'string' ? next : undefined;
+    }
+    assert.deepEqual(seen, [['a', 'b'], ['c', 'd'], ['e']]);
+    const filter = encodeURIComponent('JobID == "c" and DesiredStatus != "stop"');
+    const picked = asList((await own.ask(`/v1/allocations?filter=${filter}`)).json());
+    assert.deepEqual(new Set(picked.map(({ JobID }) => JobID)), new Set(['c']));
+    for (const bad of ['filter=a+matches+"b"', 'filter=Nope==1', 'per_page=x']) {
+      assert.equal((await own.ask(`/v1/jobs?${bad}`)).status, 400, bad);
+    }
   });
 
   it('pretty-prints when asked', async () => {

@@ -21,6 +21,7 @@ export function allocationRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/allocations',
       summary: 'Lists allocs',
+      list: 'created',
       query: ['prefix'],
       watch: () => 'allocs',
       handle: ({ query }) => view.allocStubs({ prefix: query.text('prefix') ?? '' }),
@@ -56,6 +57,7 @@ function clientRoutes(services: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/client/allocation/:id/restart',
       summary: 'Restarts one task (TaskName), all (AllTasks), or the running ones of an alloc',
+      body: RestartBody,
       handle: (call) => restart(services, call),
     },
     {
@@ -64,6 +66,7 @@ function clientRoutes(services: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/client/allocation/:id/signal',
       summary: 'Sends a signal to one task (Task) or to all running ones of an alloc',
+      body: SignalBody,
       handle: (call) => signal(services, call),
     },
     {

@@ -33,6 +33,7 @@ export function nodeRoutes({ store, operations, view }: Services): readonly Rout
       scope: 'read',
       path: '/v1/nodes',
       summary: 'Lists nodes: this host',
+      list: 'id',
       query: ['prefix'],
       watch: () => 'node',
       handle: ({ query }) =>
@@ -53,6 +54,7 @@ export function nodeRoutes({ store, operations, view }: Services): readonly Rout
       scope: 'read',
       path: '/v1/node/:id/allocations',
       summary: 'Lists the allocs on a node, in full',
+      list: 'created',
       watch: () => 'allocs',
       handle: (call) => {
         findNode(call);
@@ -85,6 +87,7 @@ export function evaluationRoutes({ view, evaluations }: Services): readonly Rout
       scope: 'read',
       path: '/v1/evaluations',
       summary: 'Lists the evaluations that this agent has made since it started, newest first',
+      list: 'created',
       query: ['prefix'],
       handle: ({ query }) => evaluations.list().filter(({ ID }) => ID.startsWith(query.text('prefix') ?? '')),
     },
@@ -102,6 +105,7 @@ export function evaluationRoutes({ view, evaluations }: Services): readonly Rout
       scope: 'read',
       path: '/v1/evaluation/:id/allocations',
       summary: 'Lists the allocs that an evaluation has touched',
+      list: 'created',
       handle: (call): readonly AllocListStub[] => {
         const { JobID, CreateIndex } = find(call);
         return view.allocStubs({ jobId: JobID }).filter(({ ModifyIndex }) => ModifyIndex >= CreateIndex);
@@ -154,6 +158,14 @@ export function agentRoutes({ store, operations }: Services): readonly Route[] {
       kind: 'json',
       methods: ['GET'],
       scope: 'read',
+      path: '/v1/status/peers',
+      summary: 'Lists those who could lead',
+      handle: () => [LEADER],
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      scope: 'read',
       path: '/v1/regions',
       summary: 'Lists regions',
       handle: () => [REGION],
@@ -169,6 +181,7 @@ export function searchRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/search',
       summary: 'Finds jobs, allocs, nodes and evaluations whose id begins so',
+      body: SearchBody,
       handle: ({ body }) => search(services, parseBody(SearchBody, body)),
     },
   ];

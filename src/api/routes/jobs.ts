@@ -31,6 +31,7 @@ export function jobRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/jobs',
       summary: 'Lists jobs',
+      list: 'id',
       query: ['prefix'],
       watch: () => 'jobs',
       handle: ({ query }) => view.jobs(query.text('prefix') ?? ''),
@@ -41,6 +42,7 @@ export function jobRoutes(services: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/jobs',
       summary: 'Registers a job: creates it, makes a new version, or does nothing when it is the same',
+      body: RegisterBody,
       handle: (call) => register(services, call),
     },
     {
@@ -49,6 +51,7 @@ export function jobRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/validate/job',
       summary: 'Checks a job without registering it',
+      body: ValidateBody,
       handle: ({ body }) => validateJob(parseBody(ValidateBody, body).Job),
     },
     {
@@ -75,6 +78,7 @@ export function jobRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/job/:id/plan',
       summary: 'Says what registering a job would do, without doing it',
+      body: PlanBody,
       handle: (call) => plan(services, call),
     },
     ...jobPartRoutes(services),
@@ -84,6 +88,7 @@ export function jobRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/job/:id/evaluations',
       summary: 'Lists the evaluations of a job that this agent has made since it started',
+      list: 'created',
       handle: (call) => evaluations.list().filter(({ JobID }) => JobID === call.param('id')),
     },
   ];
@@ -107,6 +112,7 @@ function jobPartRoutes({ store, view }: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/job/:id/allocations',
       summary: 'Lists the allocs of a job',
+      list: 'created',
       watch,
       handle: (call) => view.allocStubs({ jobId: call.param('id') }),
     },

@@ -26,7 +26,12 @@ describe('an address', () => {
     for (const text of ['unix:///run/h.sock', '/run/h.sock', 'unix:/run/h.sock']) {
       assert.deepEqual(parseAddress(text), { kind: 'unix', path: '/run/h.sock' }, text);
     }
-    assert.deepEqual(parseAddress('http://127.0.0.1:4646'), { kind: 'tcp', host: '127.0.0.1', port: 4646, tls: false });
+    assert.deepEqual(parseAddress('http://127.0.0.1:4646'), {
+      kind: 'tcp',
+      host: '127.0.0.1',
+      port: 4646,
+      tls: false,
+    });
     assert.deepEqual(parseAddress('host:80'), { kind: 'tcp', host: 'host', port: 80, tls: false });
     assert.deepEqual(parseAddress('http://host'), { kind: 'tcp', host: 'host', port: 4646, tls: false });
     assert.equal(describeAddress(parseAddress('http://[::1]:4646')), 'http://[::1]:4646');
