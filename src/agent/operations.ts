@@ -46,6 +46,7 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
     },
     signalAlloc: (allocId, { task, signal }) =>
       running(allocId, task).signal(task, signal, 'signal was requested'),
+    allocChecks: (allocId) => allocs.get(allocId)?.checks() ?? [],
     allocUsage: async (allocId) => (await allocs.get(allocId)?.usage()) ?? {},
     hostUsage: () => deps.host.sample(),
     node: () => deps.node,

@@ -91,6 +91,7 @@ function whatRuns(job: Job, groupName: string): unknown {
       ...group,
       count: undefined,
       update: undefined,
+      services: undefined,
       shutdownDelayMs: undefined,
       maxRunMs: undefined,
       reschedule: undefined,
@@ -102,6 +103,7 @@ function whatRuns(job: Job, groupName: string): unknown {
 function whatTaskRuns(task: Task): unknown {
   return {
     ...task,
+    services: undefined,
     restart: undefined,
     killTimeoutMs: undefined,
     killSignal: undefined,

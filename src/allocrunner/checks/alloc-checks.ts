@@ -92,7 +92,8 @@ export class AllocChecks {
   list(): readonly KnownCheck[] {
     return this.#placed.map((placed) => ({
       ...placed,
-      state: this.#asked.get(placed.id)?.state ?? newCheckState({ ...placed.check, initialStatus: undefined }, 0),
+      state:
+        this.#asked.get(placed.id)?.state ?? newCheckState({ ...placed.check, initialStatus: undefined }, 0),
     }));
   }
 
@@ -187,7 +188,9 @@ function resolveProbe(probe: CheckProbe, resolve: (text: string) => string): Che
     case 'script':
       return { ...probe, command: resolve(probe.command), args: probe.args.map(resolve) };
     case 'http': {
-      const headers = Object.entries(probe.headers).map(([key, values]) => [key, values.map(resolve)] as const);
+      const headers = Object.entries(probe.headers).map(
+        ([key, values]) => [key, values.map(resolve)] as const,
+      );
       return {
         ...probe,
         address: resolve(probe.address),
