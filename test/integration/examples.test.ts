@@ -21,6 +21,7 @@ const EXPECTED: Readonly<
   >
 > = {
   'batch.hcl': { code: 0, tasks: { count: complete } },
+  'checks.hcl': { code: 0, tasks: { server: run } },
   'crashing.hcl': { code: 1, tasks: { boom: failed } },
   'demo.hcl': { code: 0, tasks: { server: run, ticker: run, fickle: run } },
   'mock.hcl': { code: 1, tasks: { fine: complete, late: failed } },
