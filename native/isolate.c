@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -174,4 +175,21 @@ _Noreturn void init_main(struct child *c, const struct identity *id, int built) 
 		_exit(125); /* The executor died, or the start failed: there is no task. */
 	(void) close(GATE_FD);
 	reap_for_ever();
+}
+
+int probe(bool in_user_namespace) {
+	const char *what = "a user namespace";
+	int r = in_user_namespace ? enter_user_namespace() : 0;
+	if (r == 0) {
+		what = "namespaces for mounts, processes and names";
+		if (unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
+			r = -errno;
+	}
+	if (r == 0) {
+		what = "a private tree of mounts";
+		r = mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ? -errno : 0;
+	}
+	if (r < 0)
+		(void) fprintf(stderr, "holdfast-executor: cannot have %s: %s\n", what, strerror(-r));
+	return r < 0 ? 1 : 0;
 }

@@ -21,3 +21,6 @@ _Noreturn void init_main(struct child *c, const struct identity *id, int built);
 
 /* Forks a sibling: a child of our parent. 0 in it, its pid here, or -errno. */
 pid_t fork_sibling(void);
+
+/* The command `probe`: can namespaces be entered here, in a user namespace or without one? 0 = yes. */
+int probe(bool in_user_namespace);

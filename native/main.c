@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "executor.h"
 #include "launch.h"
+#include "isolate.h"
 #include "notify.h"
 #include "session.h"
 
@@ -149,17 +150,21 @@ static int claim(struct executor *x, bool adopt) {
 	return fail("lock", -errno);
 }
 
-/* The arguments go elsewhere, since the title takes their place. */
+/* The arguments go elsewhere, for as long as the process lives, since the title takes their place. */
 static int enter_command(int argc, char **argv, char **envp) {
-	static char **own; /* for as long as the process lives */
+	static char **own, *text;
+	size_t len = 0;
+	for (int i = 0; i < argc; i++)
+		len += strlen(argv[i]) + 1;
 	own = calloc((size_t) argc + 1, sizeof *own);
-	for (int i = 0; own && i < argc; i++) {
-		own[i] = strdup(argv[i]);
-		if (!own[i])
-			exit(fail("enter", -ENOMEM));
-	}
-	if (!own)
+	text = malloc(len);
+	if (!own || !text)
 		return fail("enter", -ENOMEM);
+	char *at = text;
+	for (int i = 0; i < argc; i++) {
+		own[i] = at;
+		at = stpcpy(at, argv[i]) + 1;
+	}
 	int r = clean_descriptors();
 	if (r < 0)
 		return fail("/dev/null", r);
@@ -173,6 +178,8 @@ int main(int argc, char **argv, char **envp) {
 		(void) printf("holdfast-executor %s protocol %d\n", HOLDFAST_VERSION, PROTOCOL_VERSION);
 		return fflush(stdout) == 0 ? 0 : 1;
 	}
+	if (argc == 3 && strcmp(argv[1], "probe") == 0)
+		return probe(strcmp(argv[2], "user") == 0);
 	if (argc == 2 && strcmp(argv[1], "notify") == 0)
 		return notify(getenv("NOTIFY_SOCKET"));
 	if (argc == 3 && strcmp(argv[1], "launch") == 0)
@@ -182,7 +189,7 @@ int main(int argc, char **argv, char **envp) {
 	bool adopt = argc == 3 && strcmp(argv[1], "adopt") == 0;
 	if (!adopt && (argc != 3 || strcmp(argv[1], "run") != 0)) {
 		(void) fprintf(stderr,
-			       "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | launch PROGRAM | enter ... | notify | "
+			       "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | launch PROGRAM | enter ... | notify | probe user|root | "
 			       "version\n");
 		return TOLD_NO_SETUP;
 	}

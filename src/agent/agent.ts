@@ -11,11 +11,13 @@ import { readBootId } from '../base/host.js';
 import type { Logger, LogTap } from '../base/log.js';
 import { Scope } from '../base/scope.js';
 import { VERSION } from '../base/version.js';
+import { probeIsolation } from '../executor/host-isolation.js';
 import { findExecutor } from '../executor/binary.js';
 import { Cgroups } from '../executor/cgroups.js';
 import { Launcher } from '../executor/launcher.js';
 import { sweepRunDirs } from '../executor/sweep.js';
 import { HostSampler } from '../stats/host.js';
+import { Drainer } from '../scheduler/drainer.js';
 import { Scheduler } from '../scheduler/scheduler.js';
 import { openSqliteStore } from '../state/sqlite-store.js';
 import type { StateStore } from '../state/store.js';
@@ -83,7 +85,10 @@ export async function startAgent(
     scope.add('launcher', () => {
       launcher[Symbol.dispose]();
     });
+    const isolation = probeIsolation(executorPath, process.getuid?.() ?? 0);
     const drivers = createDrivers({
+      isolation,
+      exec: config.exec,
       clock,
       logger,
       bootId,
@@ -115,13 +120,29 @@ export async function startAgent(
       taskDirs: (allocId, task) => dataDir.taskDirs(allocId, task),
     });
     scope.add('tasks', () => allocs.shutdown());
-    const scheduler = new Scheduler({
+    const scheduler: Scheduler = new Scheduler({
       clock,
       logger,
       store,
       allocs,
       removeAllocDir: (allocId) => dataDir.removeAlloc(allocId),
+      mayPlace: () => drainer.scheduling.eligible,
     });
+    const drainer: Drainer = new Drainer({
+      clock,
+      logger,
+      bootId,
+      store,
+      allocs,
+      stopAlloc: (id, noShutdownDelay) => scheduler.stopAlloc(id, noShutdownDelay, 'node is draining'),
+      reconsiderAll: () => {
+        scheduler.reconsiderAll();
+      },
+    });
+    scope.add('drain', () => {
+      drainer[Symbol.dispose]();
+    });
+    allocs.onEnded(() => void drainer.step());
     const doctor = new Doctor({
       clock,
       bootId,
@@ -137,6 +158,7 @@ export async function startAgent(
     const operations = createOperations({
       store,
       scheduler,
+      drainer,
       allocs,
       node,
       doctor,
@@ -144,6 +166,7 @@ export async function startAgent(
       warnings: () => [...warnings(store), ...strays],
     });
     await scheduler.restore();
+    void drainer.step();
     await lookFirst(allocs, clock, logger);
     // Read only now: it is half of all the code, and a task that died meanwhile need not wait for it.
     const { createApiServer } = await import('../api/server.js');

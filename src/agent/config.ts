@@ -8,7 +8,9 @@ import { LOG_LEVELS, type LogLevel } from '../base/log.js';
 import { defaultDataDir, socketPath } from '../base/paths.js';
 import type { KnownToken } from '../base/tokens.js';
 import { readDuration } from '../jobspec/units.js';
+import type { ExecSettings } from '../drivers/exec.js';
 import { readGid, readTls, readTokens } from './access.js';
+import { EXEC_KEYS, execSettings, hostVolumes, type HostVolume } from './exec-settings.js';
 
 export interface AgentConfig {
   readonly dataDir: string;
@@ -31,6 +33,10 @@ export interface AgentConfig {
   readonly nodeName: string | undefined;
   readonly datacenter: string;
   readonly meta: Readonly<Record<string, string>>;
+  /** What tasks of the driver exec see and may. */
+  readonly exec: ExecSettings;
+  /** Directories that job files may mount, by name. */
+  readonly hostVolumes: Readonly<Record<string, HostVolume>>;
   /** Take over a data directory that was made on another host. */
   readonly acceptHost: boolean;
 }
@@ -75,6 +81,7 @@ const fileSchema = z.strictObject({
   name: z.string().optional(),
   datacenter: z.string().optional(),
   meta: z.record(z.string(), z.string()).optional(),
+  ...EXEC_KEYS,
 });
 
 /**
@@ -103,6 +110,8 @@ export async function readAgentConfig(
     nodeName: file.name,
     datacenter: file.datacenter ?? 'dc1',
     meta: file.meta ?? {},
+    exec: execSettings(file),
+    hostVolumes: hostVolumes(file),
     acceptHost: options.acceptHost ?? false,
   };
 }

@@ -2,10 +2,12 @@
 import { cpus } from 'node:os';
 import type { Clock } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
+import { ExecDriver, type ExecSettings } from '../drivers/exec.js';
 import { MockDriver, MockWorld } from '../drivers/mock.js';
 import { RawExecDriver } from '../drivers/raw-exec.js';
 import { DriverRegistry } from '../drivers/registry.js';
 import type { Cgroups } from '../executor/cgroups.js';
+import type { HostIsolation } from '../executor/host-isolation.js';
 import type { Launcher } from '../executor/launcher.js';
 import { ProcessTable } from '../stats/process-table.js';
 import { hostCpuMhz } from './node.js';
@@ -18,20 +20,24 @@ export function createDrivers(options: {
   readonly cgroups: Cgroups;
   readonly executorPath: string;
   readonly launcher: Launcher;
+  readonly isolation: HostIsolation;
+  readonly exec: ExecSettings;
 }): DriverRegistry {
   const { clock, logger, bootId, runsDir } = options;
+  const common = {
+    clock,
+    bootId,
+    log: logger,
+    runsDir,
+    cgroups: options.cgroups,
+    executorPath: options.executorPath,
+    launcher: options.launcher,
+    table: new ProcessTable(clock),
+    hostCpuMhz: hostCpuMhz(cpus()),
+  };
   return new DriverRegistry([
-    new RawExecDriver({
-      clock,
-      bootId,
-      log: logger,
-      runsDir,
-      cgroups: options.cgroups,
-      executorPath: options.executorPath,
-      launcher: options.launcher,
-      table: new ProcessTable(clock),
-      hostCpuMhz: hostCpuMhz(cpus()),
-    }),
+    new RawExecDriver(common),
+    new ExecDriver({ ...common, host: options.isolation, settings: options.exec }),
     new MockDriver({ clock, bootId, world: new MockWorld() }),
   ]);
 }

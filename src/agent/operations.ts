@@ -3,6 +3,7 @@ import type { AllocRunner } from '../allocrunner/alloc-runner.js';
 import type { AllocTable } from '../allocrunner/alloc-table.js';
 import type { AgentOperations, JobChange, NodeFacts } from '../api/operations.js';
 import { AgentError } from '../base/errors.js';
+import type { Drainer } from '../scheduler/drainer.js';
 import type { Evaluated, Scheduler } from '../scheduler/scheduler.js';
 import type { StateStore } from '../state/store.js';
 import type { Doctor } from './doctor.js';
@@ -11,6 +12,7 @@ import type { HostSampler } from '../stats/host.js';
 export interface OperationsDeps {
   readonly store: StateStore;
   readonly scheduler: Scheduler;
+  readonly drainer: Drainer;
   readonly allocs: AllocTable;
   readonly node: NodeFacts;
   readonly doctor: Doctor;
@@ -47,9 +49,14 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
     signalAlloc: (allocId, { task, signal }) =>
       running(allocId, task).signal(task, signal, 'signal was requested'),
     allocChecks: (allocId) => allocs.get(allocId)?.checks() ?? [],
+    openSession: (allocId, task, request, by) => running(allocId, task).openSession(task, request, by),
     allocUsage: async (allocId) => (await allocs.get(allocId)?.usage()) ?? {},
     hostUsage: () => deps.host.sample(),
     node: () => deps.node,
+    scheduling: () => deps.drainer.scheduling,
+    drain: (request) => deps.drainer.enable(request),
+    endDrain: (options) => deps.drainer.disable(options),
+    setEligible: (eligible) => deps.drainer.setEligible(eligible),
     doctor: (options) => deps.doctor.run(options),
     warnings: deps.warnings,
   };

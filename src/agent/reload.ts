@@ -32,6 +32,8 @@ const NAMES: Readonly<Record<keyof AgentConfig, string>> = {
   nodeName: 'name',
   datacenter: 'datacenter',
   meta: 'meta',
+  exec: 'chroot_env or allow_caps',
+  hostVolumes: 'host_volume',
   acceptHost: '--accept-host',
 };
 

@@ -7,6 +7,7 @@ import { AgentError, describeError } from '../base/errors.js';
 import type { Clock, Timer } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
 import type { Driver, TaskDirs } from '../drivers/driver.js';
+import type { Session, SessionRequest } from '../executor/session.js';
 import { roleOf } from '../jobspec/lifecycle.js';
 import type { Job, JobType, TaskGroup } from '../jobspec/types.js';
 import { updateOf } from '../jobspec/update-rules.js';
@@ -197,6 +198,13 @@ export class AllocRunner {
   /** The checks of the alloc, and how they stand. */
   checks(): readonly KnownCheck[] {
     return this.#checks.list();
+  }
+
+  /** @throws AgentError not_running, not_found, bad_request, too_many, executor_failed */
+  openSession(task: string, request: SessionRequest, by: string): Promise<Session> {
+    const runner = this.#runners.get(task);
+    if (runner !== undefined) return runner.openSession(request, by);
+    throw new AgentError('not_found', `alloc ${this.#alloc.id} has no task ${JSON.stringify(task)}`);
   }
 
   /** Usage of each task that runs, by name. */

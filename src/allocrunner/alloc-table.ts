@@ -13,16 +13,16 @@ export type { AllocSubject } from './alloc-runner.js';
 export class AllocTable implements Neighbours {
   readonly #deps: AllocRunnerDeps;
   readonly #runners = new Map<string, AllocRunner>();
-  #onEnded: (jobId: string) => void = () => undefined;
+  readonly #onEnded: ((jobId: string) => void)[] = [];
   #leaving = false;
 
   constructor(deps: AllocRunnerDeps) {
     this.#deps = deps;
   }
 
-  /** Called with the job of each alloc that is over. One listener: the scheduler. */
+  /** Called with the job of each alloc that is over, in the order of the calls of this. */
   onEnded(listener: (jobId: string) => void): void {
-    this.#onEnded = listener;
+    this.#onEnded.push(listener);
   }
 
   /** Runs an alloc whose record is stored, from the start or from where the store says it is. */
@@ -34,7 +34,7 @@ export class AllocTable implements Neighbours {
     watchAllocRunner(runner, this.#deps.logger, () => {
       if (this.#leaving) return;
       this.#runners.delete(alloc.id);
-      this.#onEnded(alloc.jobId);
+      for (const listener of this.#onEnded) listener(alloc.jobId);
     });
     runner.run();
   }

@@ -3,6 +3,8 @@ import type { FeedRow } from '../state/store.js';
 import { feedAllocToWire, NAMESPACE, type WireContext } from './alloc-to-wire.js';
 import { feedJobToWire } from './job-to-wire.js';
 import { eventRowToWire } from './task-to-wire.js';
+import { nodeSchedulingToWire } from './node-view.js';
+import { parseNodeScheduling } from '../scheduler/drain.js';
 import { msToNs, type FeedEvent, type FeedMessage } from './wire.js';
 
 export interface EncodedRow {
@@ -61,6 +63,14 @@ export function feedRowToWire(row: FeedRow, context: WireContext): FeedEvent {
         Type: payload.type,
         FilterKeys: [payload.jobId],
         Payload: { Allocation: null, Deleted: true },
+      };
+    case 'NodeSchedulingUpdated':
+      return {
+        ...base,
+        Topic: payload.topic,
+        Type: payload.type,
+        FilterKeys: [],
+        Payload: { Node: nodeSchedulingToWire(parseNodeScheduling(payload.scheduling)) },
       };
     case 'TaskEvent':
       return {

@@ -21,12 +21,12 @@ export async function serveFeed(feed: Feed, { query, signal }: Call, peer: WebSo
   peer.on('message', () => {
     ended.abort(new AgentError('bad_request', 'the feed takes no messages'));
   });
-  for await (const text of feed.open(query, ended.signal)) await write(peer, text, ended.signal);
+  for await (const text of feed.open(query, ended.signal)) await sendPaced(peer, text, ended.signal);
   if (ended.signal.reason instanceof AgentError) throw ended.signal.reason;
 }
 
 /** Sends; resolves at once while the reader keeps pace, else when what was sent has left us, or at `signal`. */
-async function write(peer: WebSocket, text: string, signal: AbortSignal): Promise<void> {
+export async function sendPaced(peer: WebSocket, text: string, signal: AbortSignal): Promise<void> {
   if (peer.bufferedAmount < HIGH_WATER_BYTES) {
     peer.send(text, () => undefined);
     return;

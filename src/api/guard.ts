@@ -72,6 +72,14 @@ export function decideRefusal(
   return `Permission denied: the token ${token.name} may ${token.scope}, this needs ${needed}`;
 }
 
+/** Who asks, for records. Only of callers that may. @param guard undefined for the unix socket */
+export function callerOf(guard: TcpGuard | undefined, headers: IncomingHttpHeaders): string {
+  if (guard === undefined) return 'the unix socket';
+  const given = readToken(headers);
+  const token = given === undefined ? undefined : findToken(given, guard.tokens ?? []);
+  return token === undefined ? 'TCP without a token' : `token ${token.name}`;
+}
+
 /** Rebinding needs a name: an address as Host comes from somebody who has typed it. */
 function isKnownHost({ names, loopbackOnly }: TcpGuard, host: string): boolean {
   const bare = host.replace(/^\[(.*)\]$/, '$1');

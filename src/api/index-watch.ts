@@ -95,6 +95,8 @@ function keysOf({ payload }: FeedRow): readonly WatchKey[] {
       return ['jobs', 'allocs', `job/${payload.alloc.jobId}`, `alloc/${payload.alloc.id}`];
     case 'AllocationPurged':
       return ['jobs', 'allocs', `job/${payload.jobId}`, `alloc/${payload.allocId}`];
+    case 'NodeSchedulingUpdated':
+      return ['node'];
     case 'TaskEvent':
       return ['events', `events/${payload.jobId}`, `events/${payload.event.allocId}`];
   }

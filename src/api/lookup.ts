@@ -51,3 +51,18 @@ export function pickByPrefix<T>(
     `${what} ${JSON.stringify(prefix)} could be ${named.join(', ')}${found.length > MOST_NAMED ? ', …' : ''}: give more digits`,
   );
 }
+
+/** The task that is meant: the only one, when none is named. @throws AgentError bad_request, not_found */
+export function chooseTask(store: StateStore, alloc: AllocRecord, asked: string): string {
+  const tasks = store.listTasks(alloc.id).map(({ task }) => task);
+  const [only] = tasks;
+  if (asked === '' && only !== undefined && tasks.length === 1) return only;
+  if (asked === '') {
+    throw new AgentError('bad_request', `query parameter task: choose one of ${tasks.join(', ')}`);
+  }
+  if (tasks.includes(asked)) return asked;
+  throw new AgentError(
+    'not_found',
+    `alloc ${alloc.id} has no task ${JSON.stringify(asked)}: ${tasks.join(', ')}`,
+  );
+}

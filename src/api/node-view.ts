@@ -1,4 +1,5 @@
 /** Owns how this host looks as the only node of a cluster, and as an agent. */
+import type { NodeScheduling } from '../scheduler/drain.js';
 import type { StoreTrouble } from '../state/store.js';
 import type { AgentOperations, NodeFacts } from './operations.js';
 import {
@@ -9,14 +10,33 @@ import {
   type DriverInfo,
   type Node,
   type NodeListStub,
+  type NodeSchedulingJson,
   type ResourcesJson,
 } from './wire.js';
 
 export const REGION = 'global';
 export const DATACENTER = 'dc1';
 
+export function nodeSchedulingToWire({ eligible, drain }: NodeScheduling): NodeSchedulingJson {
+  return {
+    Drain: drain !== undefined,
+    SchedulingEligibility: eligible ? 'eligible' : 'ineligible',
+    DrainStrategy:
+      drain === undefined
+        ? null
+        : {
+            Deadline:
+              drain.deadlineMs === undefined ? 0 : drain.deadlineMs === 0 ? -1 : drain.deadlineMs * 1e6,
+            IgnoreSystemJobs: drain.ignoreSystemJobs,
+            ForceDeadline: msToRfc3339(drain.dueAt?.wallMs),
+            StartedAt: msToRfc3339(drain.startedAtMs),
+          },
+  };
+}
+
 export function nodeToStub(operations: AgentOperations): NodeListStub {
   const facts = operations.node();
+  const scheduling = nodeSchedulingToWire(operations.scheduling());
   return {
     ID: facts.nodeId,
     Name: facts.name,
@@ -25,8 +45,8 @@ export function nodeToStub(operations: AgentOperations): NodeListStub {
     NodePool: 'default',
     NodeClass: '',
     Version: facts.version,
-    Drain: false,
-    SchedulingEligibility: 'eligible',
+    Drain: scheduling.Drain,
+    SchedulingEligibility: scheduling.SchedulingEligibility,
     Status: 'ready',
     StatusDescription: '',
     Attributes: facts.attributes,
@@ -58,7 +78,7 @@ export function nodeToWire(operations: AgentOperations): Node {
     Reserved: resources(0, 0),
     Links: {},
     Meta: {},
-    DrainStrategy: null,
+    DrainStrategy: nodeSchedulingToWire(operations.scheduling()).DrainStrategy,
     StatusUpdatedAt: Math.floor(facts.startedAtMs / 1000),
     Events: [],
     HostVolumes: {},

@@ -2,7 +2,10 @@
 import type { KnownCheck } from '../allocrunner/checks/alloc-checks.js';
 import type { DriverFingerprint } from '../drivers/driver.js';
 import type { CgroupMode } from '../executor/cgroups.js';
+import type { Session, SessionRequest } from '../executor/session.js';
 import type { Job } from '../jobspec/types.js';
+import type { NodeScheduling } from '../scheduler/drain.js';
+import type { DrainRequest } from '../scheduler/drainer.js';
 import type { JobPlan } from '../scheduler/plan.js';
 import type { HostUsage } from '../stats/host.js';
 import type { TaskUsage } from '../stats/usage.js';
@@ -115,11 +118,25 @@ export interface AgentOperations {
   ): Promise<void>;
   /** The checks of an alloc and how they stand; none when it is over. */
   allocChecks(allocId: string): readonly KnownCheck[];
+  /**
+   * Begins a session in a running task; said in an event first.
+   * @param by who asks, for the event
+   * @throws AgentError not_running, not_found, bad_request (the driver cannot), too_many, executor_failed
+   */
+  openSession(allocId: string, task: string, request: SessionRequest, by: string): Promise<Session>;
   /** Usage of each running task of an alloc, by task name. */
   allocUsage(allocId: string): Promise<Readonly<Record<string, TaskUsage>>>;
   /** Usage of the host as a whole. */
   hostUsage(): Promise<HostUsage>;
   node(): NodeFacts;
+  /** Whether this host takes new allocs, and what it is getting rid of. */
+  scheduling(): NodeScheduling;
+  /** Stops what runs here, gracefully; nothing new starts until `endDrain` or `setEligible`. Resolves when it began. */
+  drain(request: DrainRequest): Promise<void>;
+  /** Ends a drain; what was stopped is started again, unless the host stays ineligible. */
+  endDrain(options: { readonly keepIneligible: boolean }): Promise<void>;
+  /** @throws AgentError conflict while it drains */
+  setEligible(eligible: boolean): Promise<void>;
   /** Looks for leftovers and inconsistencies; with `fix`, cures those that can be. May take seconds. */
   doctor(options: { readonly fix: boolean }): Promise<readonly TreatedFinding[]>;
   /** Agent troubles an operator must know of, worst first: disk refuses writes, quarantined rows, … Empty = well. */

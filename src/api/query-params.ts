@@ -12,10 +12,12 @@ const flag = (description: string): Parameter => ({ type: 'boolean', description
 
 export const QUERY_PARAMETERS: ReadonlyMap<string, Parameter> = new Map([
   ['alloc', text('Alloc id, or a prefix that is unique')],
+  ['command', text('Command and arguments, as a JSON list of strings')],
   ['filter', text('Expression that picks items, as Status == "running" and ID contains "web"')],
   ['file', text('Log file to resume in, as a frame named it')],
   ['follow', flag('Go on while there is more to come')],
   ['format', { ...text('Format of the metrics'), enum: ['prometheus'] }],
+  ['height', count('Lines of the terminal to begin with')],
   ['index', count('Answer only when something has changed after this index; of the feed: begin after it')],
   ['job', text('Job id')],
   ['limit', count('At most so many: events, or bytes of a file')],
@@ -37,6 +39,8 @@ export const QUERY_PARAMETERS: ReadonlyMap<string, Parameter> = new Map([
   ['snapshot', flag('Begin with the whole state')],
   ['task', text('Name of a task')],
   ['topic', text('Topic:key of events, may be repeated')],
+  ['tty', flag('Run it on a terminal')],
   ['type', { ...text('Stream of the task'), enum: ['stdout', 'stderr'] }],
   ['wait', text('How long to block at most, as 60s')],
+  ['width', count('Columns of the terminal to begin with')],
 ]);

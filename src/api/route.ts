@@ -22,6 +22,12 @@ export interface Call {
   readonly param: (name: string) => string;
 }
 
+/** One upgrade to a websocket. */
+export interface SocketCall extends Call {
+  /** Who asks, for records: the name of a token, or by which way they came. */
+  readonly caller: string;
+}
+
 interface RouteBase {
   readonly methods: readonly Method[];
   /** What a token must be good for over TCP. */
@@ -72,7 +78,7 @@ export interface SocketRoute extends RouteBase {
    * Serves one caller. When it resolves the socket is closed with 1000; what it throws becomes a close code and its
    * reason. `call.signal` aborts when the caller went away, or with an AgentError when it must end (the agent leaves).
    */
-  readonly serve: (call: Call, peer: WebSocket) => Promise<void>;
+  readonly serve: (call: SocketCall, peer: WebSocket) => Promise<void>;
 }
 
 export type Route = JsonRoute | StreamRoute | SocketRoute;

@@ -9,7 +9,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { AgentError, describeError, type ErrorCode } from '../base/errors.js';
 import type { Clock, Timer } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
-import { decideRefusal, type TcpGuard } from './guard.js';
+import { callerOf, decideRefusal, type TcpGuard } from './guard.js';
 import { Query } from './query.js';
 import { pathPattern, readPathParam, type Route, type SocketRoute } from './route.js';
 
@@ -50,6 +50,13 @@ interface Served {
   readonly route: SocketRoute;
   readonly pattern: RegExp;
   readonly upgrader: WebSocketServer;
+}
+
+/** One upgrade. */
+interface Asked {
+  readonly url: string;
+  readonly refusal: string | undefined;
+  readonly caller: string;
 }
 
 /** Serves the websocket routes on HTTP servers. */
@@ -93,7 +100,11 @@ export class Sockets {
       const by = guard();
       const refusal = by === undefined ? undefined : decideRefusal(by, request.headers, found.route.scope);
       found.upgrader.handleUpgrade(request, socket, head, (peer) => {
-        const served = this.#serve(peer, found.route, url, refusal).finally(() => this.#open.delete(served));
+        const served = this.#serve(peer, found.route, {
+          url,
+          refusal,
+          caller: callerOf(by, request.headers),
+        }).finally(() => this.#open.delete(served));
         this.#open.add(served);
       });
     });
@@ -104,7 +115,7 @@ export class Sockets {
     await Promise.all(this.#open);
   }
 
-  async #serve(peer: WebSocket, route: SocketRoute, url: string, refusal: string | undefined): Promise<void> {
+  async #serve(peer: WebSocket, route: SocketRoute, { url, refusal, caller }: Asked): Promise<void> {
     const gone = new AbortController();
     const closed = new Promise<void>((resolve) => {
       peer.once('close', () => {
@@ -124,6 +135,7 @@ export class Sockets {
       const call = {
         query: new Query(url),
         body: undefined,
+        caller,
         signal: gone.signal,
         param: (name: string) => readPathParam(route.path, url, name),
       };
@@ -171,6 +183,8 @@ class Pings implements Disposable {
 
   #arm(): Timer {
     return this.#clock.setTimer(PING_EVERY_MS, () => {
+      // While we do not read, its answers cannot come: a peer that has gone is noticed by what is sent to it.
+      if (this.#peer.isPaused) this.#unanswered = 0;
       if (this.#unanswered >= 2) {
         this.#peer.terminate();
         return;

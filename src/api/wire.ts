@@ -10,6 +10,7 @@ export type * from './wire/alloc.js';
 export type * from './wire/check.js';
 export type * from './wire/doctor.js';
 export * from './wire/errors.js';
+export type * from './wire/exec.js';
 export type * from './wire/evaluation.js';
 export * from './wire/feed.js';
 export type * from './wire/frame.js';

@@ -1,7 +1,7 @@
 /** Owns what the modules in commands/ are made of: how a command declares itself and how it is run. */
 import type { Command } from 'commander';
 import type { Cli } from './cli.js';
-import { CliError, EXIT, type ExitCode } from './exit.js';
+import { CliError, EXIT } from './exit.js';
 
 /** What a command is given to declare itself with. */
 export interface Definition {
@@ -12,8 +12,8 @@ export interface Definition {
   readonly run: (action: Action) => void;
 }
 
-/** What a command does; it resolves to the exit code. @throws CliError */
-export type Action = (cli: Cli, options: Options, operands: readonly string[]) => Promise<ExitCode>;
+/** What a command does; it resolves to the exit code: one of EXIT, or that of a command that was run. @throws CliError */
+export type Action = (cli: Cli, options: Options, operands: readonly string[]) => Promise<number>;
 
 /** Options as commander read them; read them with the functions below. */
 export type Options = Readonly<Record<string, unknown>>;

@@ -8,7 +8,7 @@ import { nearest } from '../jobspec/nearest.js';
 import { chooseAddress } from './address.js';
 import type { Cli } from './cli.js';
 import { flagOf, textOf, type CommandModule, type Options } from './command.js';
-import { CliError, EXIT, type ExitCode } from './exit.js';
+import { CliError, EXIT } from './exit.js';
 import { ApiClient } from './http.js';
 import { processOutput, type Output } from './output.js';
 import { sanitize } from './render/text.js';
@@ -52,11 +52,17 @@ const COMMANDS: readonly Entry[] = [
   { name: 'purge', summary: 'stop a job and forget it', load: () => import('./commands/purge.js') },
   { name: 'restart', summary: 'restart running tasks', load: () => import('./commands/restart.js') },
   { name: 'signal', summary: 'send a signal to running tasks', load: () => import('./commands/signal.js') },
+  { name: 'exec', summary: 'run a command in a task', load: () => import('./commands/exec.js') },
   { name: 'inspect', summary: 'print the stored record', load: () => import('./commands/inspect.js') },
   {
     name: 'doctor',
     summary: 'look for leftovers on this host, and clean them up',
     load: () => import('./commands/doctor.js'),
+  },
+  {
+    name: 'drain',
+    summary: 'stop everything on this host gracefully, and start nothing new',
+    load: () => import('./commands/drain.js'),
   },
   {
     name: 'node',
@@ -111,13 +117,13 @@ export function processWorld(): World {
  * Runs one command line.
  * @param words without node and script
  */
-export async function runCli(words: readonly string[], world: World): Promise<ExitCode> {
+export async function runCli(words: readonly string[], world: World): Promise<number> {
   const argv = asNomadWrites(words);
   const output = world.output(false);
   const note = (line: string): void => {
     output.note(line);
   };
-  let exitCode: ExitCode = EXIT.ok;
+  let exitCode: number = EXIT.ok;
   const chosen = chooseCommand(argv);
   if (chosen === undefined && argv.some((word) => VERSION_FLAGS.has(word))) return runCli(['version'], world);
   if (chosen !== undefined && !COMMANDS.some(({ name }) => name === chosen)) {

@@ -50,6 +50,13 @@ export interface TaskDirs {
   readonly logDir: string;
 }
 
+/** A task's own directories, as it sees them. */
+export interface TaskPaths {
+  readonly allocDir: string;
+  readonly localDir: string;
+  readonly secretsDir: string;
+}
+
 /** Tells the task runner of something worth an event while a run goes on. Must not throw. */
 export type EmitTaskEvent = (event: TaskEvent) => void;
 
@@ -109,6 +116,8 @@ export interface Driver {
   readonly name: string;
   /** The signal used when a task names none. */
   readonly defaultKillSignal: string;
+  /** Where a task sees its directories when it has a root of its own; absent = where they are on the host. */
+  readonly taskPaths?: TaskPaths;
   fingerprint(): Promise<DriverFingerprint>;
   /**
    * Starts one run. The intent is durable before this is called. On failure nothing is left behind.

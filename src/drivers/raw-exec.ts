@@ -1,50 +1,22 @@
 /** Owns the driver `raw_exec`: a program of the host, under an executor, with limits and without a file system of its own. */
-import * as z from 'zod';
-import { sleep } from '../base/clock.js';
-import { AgentError } from '../base/errors.js';
-import { shortId } from '../base/ids.js';
 import { parseRawExecConfig } from '../jobspec/driver-config.js';
-import type { CgroupLeaf } from '../executor/cgroup-leaf.js';
-import { cgroupLimits } from '../executor/cgroup-limits.js';
-import { leafName, type Cgroups } from '../executor/cgroups.js';
-import type { KnownRun } from '../executor/facts.js';
-import { launchRun, type LaunchRequest } from '../executor/launch.js';
-import { RUN_ID_VARIABLE } from '../executor/processes.js';
-import { resolveRun } from '../executor/resolve.js';
-import { runDirOf } from '../executor/run-dir.js';
-import type { RunRecord } from '../state/store.js';
-import { findProgram, describeStartFailure, startFailure } from './command.js';
-import type {
-  Driver,
-  DriverFingerprint,
-  DriverHandle,
-  EmitTaskEvent,
-  Recovered,
-  TaskConfig,
-} from './driver.js';
-import { ExecutorHandle, releaseRun, SUPERVISION_LOST, type HandleDeps } from './executor-handle.js';
+import { findProgram } from './command.js';
+import type { DriverFingerprint, TaskConfig } from './driver.js';
+import { ExecutorDriver, type ExecutorDriverDeps, type ProgramPlan } from './executor-driver.js';
 
-export interface RawExecDeps extends HandleDeps {
-  readonly cgroups: Cgroups;
-  /** `<data>/run`. */
-  readonly runsDir: string;
-  /** All cores of this host together. */
-  readonly hostCpuMhz: number;
-}
+export type RawExecDeps = ExecutorDriverDeps;
 
-const BYTES_PER_MIB = 1024 * 1024;
+export class RawExecDriver extends ExecutorDriver {
+  override readonly name = 'raw_exec';
+  readonly #cgroups: ExecutorDriverDeps['cgroups'];
 
-export class RawExecDriver implements Driver {
-  readonly name = 'raw_exec';
-  readonly defaultKillSignal = 'SIGINT';
-  readonly #deps: RawExecDeps;
-
-  constructor(deps: RawExecDeps) {
-    this.#deps = deps;
+  constructor(deps: ExecutorDriverDeps) {
+    super(deps);
+    this.#cgroups = deps.cgroups;
   }
 
-  fingerprint(): Promise<DriverFingerprint> {
-    const { mode, controllers, missing } = this.#deps.cgroups;
+  override fingerprint(): Promise<DriverFingerprint> {
+    const { mode, controllers, missing } = this.#cgroups;
     const description =
       mode === 'none'
         ? `runs programs without limits: ${missing.join('; ')}`
@@ -56,164 +28,16 @@ export class RawExecDriver implements Driver {
     });
   }
 
-  async start(config: TaskConfig, emit: EmitTaskEvent): Promise<DriverHandle> {
-    const request = this.#request(config);
-    const launched = await launchRun(this.#deps, request);
-    const run = { runId: config.runId, runDir: request.runDir, bootId: this.#deps.bootId, emit };
-    switch (launched.kind) {
-      case 'started':
-        for (const note of launched.notes)
-          this.#deps.log.warn({ run_id: config.runId, note }, 'a limit is not in force');
-        return new ExecutorHandle(this.#deps, {
-          ...run,
-          leaf: launched.leaf,
-          status: launched.status,
-          client: undefined,
-        });
-      case 'start_failed':
-        throw startFailure(launched.record);
-      case 'unclear':
-        return this.#clearUp(config, { ...run, handle: undefined }, launched.detail);
-    }
-  }
-
-  async recover(run: RunRecord, emit: EmitTaskEvent): Promise<Recovered> {
-    const known: KnownRun = {
-      runId: run.runId,
-      runDir: runDirOf(this.#deps.runsDir, run.runId),
-      bootId: run.bootId,
-      handle:
-        run.handle === undefined ? undefined : { ...run.handle, leaf: leafOfState(run.handle.driverState) },
-    };
-    const resolved = await resolveRun(this.#deps, known);
-    const release = (leaf: CgroupLeaf | undefined) => (): Promise<void> =>
-      releaseRun(this.#deps, known.runDir, leaf ?? this.#expectedLeaf(run));
-    switch (resolved.kind) {
-      case 'running':
-        if (resolved.tookOver) emit(SUPERVISION_LOST);
-        return {
-          kind: 'running',
-          handle: new ExecutorHandle(this.#deps, {
-            ...known,
-            leaf: resolved.leaf,
-            status: resolved.status,
-            client: resolved.client,
-            emit,
-          }),
-        };
-      case 'ended':
-        return { kind: 'ended', report: resolved.report, release: release(resolved.leaf) };
-      case 'start_failed':
-        return {
-          kind: 'start_failed',
-          error: describeStartFailure(resolved.record),
-          release: release(resolved.leaf),
-        };
-      case 'never_started':
-        return { kind: 'never_started', detail: resolved.detail, release: release(resolved.leaf) };
-      case 'unreachable':
-        return resolved;
-    }
-  }
-
-  /** Where the leaf would be of a run that got no further than making it. */
-  #expectedLeaf(run: RunRecord): CgroupLeaf | undefined {
-    return this.#deps.cgroups.mode === 'none' ? undefined : this.#deps.cgroups.leafOf(leafName(run));
-  }
-
-  /**
-   * It was asked to start, and it is not clear whether it did: nothing may be said before that is known. This can
-   * take as long as the trouble lasts; a start that is claimed to have failed could make a second copy.
-   */
-  async #clearUp(
-    config: TaskConfig,
-    run: KnownRun & { emit: EmitTaskEvent },
-    why: string,
-  ): Promise<DriverHandle> {
-    const { clock, log } = this.#deps;
-    for (;;) {
-      const resolved = await resolveRun(this.#deps, run);
-      switch (resolved.kind) {
-        case 'running':
-          return new ExecutorHandle(this.#deps, {
-            ...run,
-            ...resolved,
-            leaf: resolved.leaf,
-            status: resolved.status,
-          });
-        case 'ended':
-          return new ExecutorHandle(this.#deps, {
-            ...run,
-            leaf: resolved.leaf,
-            status: undefined,
-            client: undefined,
-          });
-        case 'start_failed':
-          await releaseRun(this.#deps, run.runDir, resolved.leaf);
-          throw startFailure(resolved.record);
-        case 'never_started':
-          await releaseRun(
-            this.#deps,
-            run.runDir,
-            resolved.leaf ?? this.#deps.cgroups.leafOf(leafName(config)),
-          );
-          throw new AgentError('executor_failed', `the executor did not start: ${why}`, {
-            recoverable: true,
-          });
-        case 'unreachable':
-          log.warn(
-            { run_id: run.runId, why, detail: resolved.detail },
-            'whether a task has started is not known yet',
-          );
-          await sleep(clock, 1_000);
-      }
-    }
-  }
-
-  /** @throws AgentError driver_config_invalid, start_failed */
-  #request(config: TaskConfig): LaunchRequest {
-    const { task, allocId, runId, dirs, logs } = config;
-    const { command, args, workDir, oomScoreAdj } = parseRawExecConfig(config.config, `task ${task}`);
+  protected override plan(task: TaskConfig): ProgramPlan {
+    const config = parseRawExecConfig(task.config, `task ${task.task}`);
     return {
-      runDir: runDirOf(this.#deps.runsDir, runId),
-      leafName: leafName(config),
-      limits: cgroupLimits(config.resources, this.#deps.hostCpuMhz),
-      spec: {
-        runId,
-        // The whole run id, first: it is what tells an executor that has not written its status yet.
-        title: `${runId} ${shortId(allocId)}/${task}`,
-        path: findProgram(command, config.env, dirs),
-        argv: [command, ...args],
-        // First, where whoever looks for the run's processes finds it soonest; and nobody's to change.
-        env: Object.fromEntries([[RUN_ID_VARIABLE, runId], ...ownEnv(config.env)]),
-        cwd: workDir ?? dirs.taskDir,
-        user: config.user,
-        log: logs.disabled
-          ? undefined
-          : {
-              dir: dirs.logDir,
-              name: task,
-              maxFiles: logs.maxFiles,
-              maxBytes: logs.maxFileSizeMib * BYTES_PER_MIB,
-            },
-        // The intent is stored: a start that the agent does not live to see is found by its run directory.
-        gate: false,
-        leftovers: config.leftovers,
-        oomScoreAdj: oomScoreAdj ?? 0,
-      },
+      config,
+      path: findProgram(config.command, task.env, task.dirs),
+      cwd: config.workDir ?? task.dirs.taskDir,
+      user: task.user,
+      isolation: undefined,
+      // It promises no isolation: a limit that cannot be had is told, and the task runs (docs/adr/0015).
+      demanded: [],
     };
   }
-}
-
-/** The task's variables, without one that would hide whose process it is. */
-function ownEnv(env: Readonly<Record<string, string>>): [string, string][] {
-  return Object.entries(env).filter(([name]) => name !== RUN_ID_VARIABLE);
-}
-
-const STATE = z.object({ cgroup: z.string().nullable(), cgroupsV1: z.array(z.string()) });
-
-function leafOfState(state: Readonly<Record<string, unknown>>): CgroupLeaf | undefined {
-  const read = STATE.safeParse(state);
-  if (!read.success || (read.data.cgroup === null && read.data.cgroupsV1.length === 0)) return undefined;
-  return { unified: read.data.cgroup ?? undefined, v1: read.data.cgroupsV1 };
 }

@@ -43,6 +43,7 @@ export type TaskEvent =
       /** What was answered. */
       readonly output: string;
     }
+  | { readonly type: 'Exec'; readonly command: string; readonly by: string }
   | { readonly type: 'Supervision Lost'; readonly message: string }
   | { readonly type: 'Failed Restoring Task'; readonly error: string };
 
@@ -102,6 +103,8 @@ export function describeEvent(event: TaskEvent): string {
       return `${event.hook}: ${event.message}`;
     case 'Started':
       return event.pid === undefined ? 'Task started by client' : `Task started by client, pid ${event.pid}`;
+    case 'Exec':
+      return `Command run in the task by ${event.by}: ${event.command}`;
     case 'Terminated':
       return `Task ${describeExit(event.result)}`;
     case 'Restarting':
@@ -176,6 +179,8 @@ export function eventDetails(event: TaskEvent): Readonly<Record<string, string>>
       return { message: event.error, hook: event.hook };
     case 'Started':
       return event.pid === undefined ? {} : { pid: String(event.pid) };
+    case 'Exec':
+      return { command: event.command, by: event.by };
     case 'Terminated': {
       const { exitCode, signal } = nomadExitCode(event.result);
       const oomKilled = event.result.kind !== 'unknown' && event.result.oomKilled;

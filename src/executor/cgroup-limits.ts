@@ -1,4 +1,5 @@
 /** Owns what a task's resources mean to the kernel: pure arithmetic, no files. */
+import { DEFAULTS } from '../jobspec/defaults.js';
 import type { Resources } from '../jobspec/types.js';
 
 /** Limits of one leaf, in the kernel's units; undefined = none. */
@@ -13,6 +14,9 @@ export interface CgroupLimits {
   readonly cpuQuotaPercent: number | undefined;
   readonly pidsMax: number | undefined;
 }
+
+/** Limits that a job file may ask for, by the key it does so with. */
+export type LimitName = 'memory' | 'memory_max' | 'cpu' | 'cpu_percent' | 'pids';
 
 const BYTES_PER_MIB = 1024 * 1024;
 /** The kernel's range of cpu.shares. */
@@ -30,6 +34,19 @@ export function cgroupLimits(resources: Resources, hostCpuMhz: number): CgroupLi
     cpuQuotaPercent: resources.cpuPercent,
     pidsMax: resources.pids,
   };
+}
+
+/**
+ * The hard limits that were asked for: those that a job file need not name, and does. A `memory` that is the default
+ * may not have been written at all, and counts as not asked for.
+ */
+export function demandedLimits(resources: Resources): LimitName[] {
+  const asked: LimitName[] = [];
+  if (resources.memoryMib !== DEFAULTS.memoryMib.value) asked.push('memory');
+  if (resources.memoryMaxMib !== undefined && resources.memoryMaxMib !== -1) asked.push('memory_max');
+  if (resources.cpuPercent !== undefined) asked.push('cpu_percent');
+  if (resources.pids !== undefined) asked.push('pids');
+  return asked;
 }
 
 /** `memory` is the limit, unless `memory_max` is above it (then `memory` is a reservation) or -1 (no limit). */

@@ -9,7 +9,8 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AgentError, describeError, errnoOf } from '../base/errors.js';
 import { removeTree, type CgroupLeaf } from './cgroup-leaf.js';
-import { cpuWeight, type CgroupLimits } from './cgroup-limits.js';
+import type { CgroupLimits } from './cgroup-limits.js';
+import { applyLimits, type UnmetLimit } from './leaf-limits.js';
 
 /** What this host offers; `none` with the reason. */
 export type CgroupMode = 'v2' | 'hybrid' | 'v1' | 'none';
@@ -31,7 +32,7 @@ export interface PlannedLeaf {
 
 /** A leaf that was made, and what of the limits could not be set. */
 export interface CreatedLeaf extends PlannedLeaf {
-  readonly notes: readonly string[];
+  readonly unmet: readonly UnmetLimit[];
 }
 
 export const DEFAULT_CGROUP_ROOT = 'holdfast.slice';
@@ -39,7 +40,6 @@ const EXECUTORS = 'executors';
 /** v1 controllers a leaf is made in. The freezer only where there is no v2 tree to kill by. */
 const V1_CONTROLLERS = ['memory', 'cpu', 'cpuacct', 'pids'];
 const V2_CONTROLLERS = ['memory', 'cpu', 'pids'];
-const CPU_PERIOD_US = 100_000;
 /** NAME_MAX is 255 bytes; the ids around a task's name take 18. */
 const LONGEST_TASK_NAME = 200;
 
@@ -104,7 +104,7 @@ export class Cgroups {
   }
 
   /**
-   * Makes a fresh leaf for one run and sets its limits. A limit that cannot be set is in the notes.
+   * Makes a fresh leaf for one run and sets its limits. A limit that cannot be set is in `unmet`.
    * @returns undefined when the mode is `none`
    * @throws AgentError executor_failed when it cannot be made, or existed: a leaf is never used twice, because a
    *   group that was killed once kills whatever is born in it (see native/README.md)
@@ -127,9 +127,7 @@ export class Cgroups {
         cause,
       });
     }
-    const notes: string[] = [];
-    this.#writeLimits(name, limits, notes);
-    return { ...planned, notes };
+    return { ...planned, unmet: applyLimits(leaf, limits, 'fresh') };
   }
 
   /** What `createLeaf` will make: it can be written down before it is there. Undefined when the mode is `none`. */
@@ -170,55 +168,7 @@ export class Cgroups {
     const dir = join(this.#unified, name);
     return { memoryEvents: join(dir, 'memory.events'), memoryPeak: join(dir, 'memory.peak') };
   }
-
-  #writeLimits(name: string, limits: CgroupLimits, notes: string[]): void {
-    const { memoryMaxBytes, memoryReserveBytes, cpuShares, cpuQuotaPercent, pidsMax } = limits;
-    const quotaUs = cpuQuotaPercent === undefined ? undefined : (cpuQuotaPercent / 100) * CPU_PERIOD_US;
-    const set = (
-      what: string,
-      controller: string,
-      v1File: string,
-      v1: Value,
-      v2File: string,
-      v2: Value,
-    ): void => {
-      const v1Root = this.#v1.get(controller);
-      const [root, file, value] =
-        v1Root === undefined ? ([this.#unified, v2File, v2] as const) : ([v1Root, v1File, v1] as const);
-      if (value === undefined) return;
-      if (root === undefined || !this.controllers.has(controller)) {
-        notes.push(`${what} is not limited: this host offers no ${controller} controller`);
-        return;
-      }
-      try {
-        writeFileSync(join(root, name, file), String(value));
-      } catch (error) {
-        notes.push(`${what} is not limited: ${describeError(error)}`);
-      }
-    };
-    set('memory', 'memory', 'memory.limit_in_bytes', memoryMaxBytes, 'memory.max', memoryMaxBytes);
-    set(
-      'reserved memory',
-      'memory',
-      'memory.soft_limit_in_bytes',
-      memoryReserveBytes,
-      'memory.low',
-      memoryReserveBytes,
-    );
-    set('the share of CPU', 'cpu', 'cpu.shares', cpuShares, 'cpu.weight', cpuWeight(cpuShares));
-    set(
-      'CPU time',
-      'cpu',
-      'cpu.cfs_quota_us',
-      quotaUs === undefined ? undefined : Math.round(quotaUs),
-      'cpu.max',
-      quotaUs === undefined ? undefined : `${Math.round(quotaUs)} ${CPU_PERIOD_US}`,
-    );
-    set('the number of processes', 'pids', 'pids.max', pidsMax, 'pids.max', pidsMax);
-  }
 }
-
-type Value = string | number | undefined;
 
 /** Name of a run's leaf: readable, unique, and one path component whatever the task is called. */
 export function leafName(run: {

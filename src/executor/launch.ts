@@ -6,7 +6,7 @@ import { isAbsolute } from 'node:path';
 import type { Clock } from '../base/clock.js';
 import { AgentError, describeError, errnoOf } from '../base/errors.js';
 import { removeLeaf, type CgroupLeaf } from './cgroup-leaf.js';
-import type { CgroupLimits } from './cgroup-limits.js';
+import type { CgroupLimits, LimitName } from './cgroup-limits.js';
 import type { Cgroups, CreatedLeaf, PlannedLeaf } from './cgroups.js';
 import type { ExecutorStatus, StartFailedRecord } from './exit-record.js';
 import { EXECUTOR_EXIT, runForeground } from './foreground.js';
@@ -26,6 +26,8 @@ export interface LaunchRequest {
   readonly runDir: string;
   readonly leafName: string;
   readonly limits: CgroupLimits;
+  /** Limits that were asked for: when one cannot be had, the run does not start. */
+  readonly demanded: readonly LimitName[];
   /** The cgroup fields are filled in here. */
   readonly spec: Omit<
     ExecutorSpec,
@@ -84,7 +86,12 @@ async function spawnExecutor(
       const status = readStatusFile(request.runDir);
       if (status.kind !== 'ok')
         return { kind: 'unclear', detail: 'it is said to run, but has no status', leaf: created?.leaf };
-      return { kind: 'started', status: status.value, leaf: created?.leaf, notes: created?.notes ?? [] };
+      return {
+        kind: 'started',
+        status: status.value,
+        leaf: created?.leaf,
+        notes: (created?.unmet ?? []).map(({ why }) => why),
+      };
     }
     case EXECUTOR_EXIT.startFailed: {
       const record = readExitFile(request.runDir, request.spec.runId);
@@ -118,11 +125,34 @@ async function prepare(deps: LaunchDeps, request: LaunchRequest): Promise<Create
     // First the spec, which names the leaf: whoever finds the run directory after a crash knows what to remove.
     const spec = completeSpec(deps, request, deps.cgroups.planLeaf(request.leafName));
     writeSpec(request.runDir, encodeSpec(spec));
-    return deps.cgroups.createLeaf(request.leafName, request.limits);
+    const created = deps.cgroups.createLeaf(request.leafName, request.limits);
+    const fault = demandFault(request.demanded, created);
+    if (fault !== undefined) {
+      if (created !== undefined) await removeLeaf(deps.clock, created.leaf);
+      throw fault;
+    }
+    return created;
   } catch (cause) {
     await removeRunDir(request.runDir);
     throw cause instanceof AgentError ? cause : notPrepared(cause);
   }
+}
+
+/** The error for a limit that was asked for and cannot be had. */
+function demandFault(
+  demanded: readonly LimitName[],
+  created: CreatedLeaf | undefined,
+): AgentError | undefined {
+  const cure = '"holdfast node status" says what this host can limit, and how to get it';
+  if (created === undefined && demanded.length > 0)
+    return new AgentError(
+      'start_failed',
+      `cannot limit ${demanded.join(', ')}: no cgroup can be had; ${cure}`,
+    );
+  const unmet = created?.unmet.filter(({ limit }) => demanded.includes(limit)) ?? [];
+  return unmet.length === 0
+    ? undefined
+    : new AgentError('start_failed', `${unmet.map(({ why }) => why).join('; ')}; ${cure}`);
 }
 
 function notPrepared(cause: unknown): AgentError {

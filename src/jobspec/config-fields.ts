@@ -5,8 +5,9 @@
 import * as z from 'zod';
 import { AgentError } from '../base/errors.js';
 import { signalNumber } from '../base/signals.js';
+import { readCapability, type Capability } from './capability-names.js';
 import { readDuration } from './units.js';
-import { describeValue, quote } from './words.js';
+import { describeValue, quote, suggest } from './words.js';
 
 type Reader<T> = (value: unknown) => { readonly value: T } | { readonly fault: string };
 
@@ -94,6 +95,87 @@ export const absolutePath = () =>
     const result = readText(value);
     if ('fault' in result || result.value.startsWith('/')) return result;
     return { fault: `expected an absolute path, found ${describeValue(value)}` };
+  });
+
+/** Capabilities by name; `all` is kept as it is, since what it means is the agent's to say. */
+export const capabilities = () =>
+  field((value): { value: readonly (Capability | 'all')[] } | { fault: string } => {
+    if (!Array.isArray(value)) return wanted('a list of capabilities', value);
+    const list: (Capability | 'all')[] = [];
+    for (const item of value) {
+      if (typeof item !== 'string') return wanted('the name of a capability', item);
+      const read = readCapability(item);
+      if (typeof read === 'object') return read;
+      list.push(read);
+    }
+    return { value: list };
+  });
+
+/** File mode bits, as umask(1) writes them. */
+export const octal = () =>
+  field((value) => {
+    const text = typeof value === 'number' ? String(value) : value;
+    if (typeof text !== 'string' || !/^[0-7]{1,4}$/.test(text) || Number.parseInt(text, 8) > 0o777)
+      return wanted('an octal mask such as "027"', value);
+    return { value: Number.parseInt(text, 8) };
+  });
+
+/** Names of setrlimit(2), as Docker and Nomad write them. */
+export const RLIMIT_NAMES = [
+  'as',
+  'core',
+  'cpu',
+  'data',
+  'fsize',
+  'locks',
+  'memlock',
+  'msgqueue',
+  'nice',
+  'nofile',
+  'nproc',
+  'rss',
+  'rtprio',
+  'rttime',
+  'sigpending',
+  'stack',
+] as const;
+
+/** One limit; -1 = unlimited. */
+export interface Rlimit {
+  readonly name: (typeof RLIMIT_NAMES)[number];
+  readonly soft: number;
+  readonly hard: number;
+}
+
+const LIMIT = /^(-1|unlimited|\d{1,15})(?::(-1|unlimited|\d{1,15}))?$/;
+
+/** A block or map of limits: `nofile = "1024:4096"` (soft:hard), `"4096"` for both, `"unlimited"`. */
+export const rlimits = () =>
+  field((value): { value: readonly Rlimit[] } | { fault: string } => {
+    // A block is a list of one in the tree.
+    const block: unknown = Array.isArray(value) && value.length === 1 ? value[0] : value;
+    if (typeof block !== 'object' || block === null || Array.isArray(block))
+      return wanted('a block of limits such as { nofile = "1024:4096" }', value);
+    const list: Rlimit[] = [];
+    for (const [key, text] of Object.entries(block as Record<string, unknown>)) {
+      const name = RLIMIT_NAMES.find((candidate) => candidate === key);
+      if (name === undefined) {
+        const hint = suggest(key, RLIMIT_NAMES, 'they are');
+        return { fault: `there is no limit ${quote(key)}${hint === undefined ? '' : `; ${hint}`}` };
+      }
+      const match = LIMIT.exec(String(text));
+      if (match === null || (typeof text !== 'string' && typeof text !== 'number'))
+        return {
+          fault: `\`${key}\`: expected "SOFT:HARD", one number, or "unlimited", found ${describeValue(text)}`,
+        };
+      const [soft, hard] = [match[1], match[2] ?? match[1]].map((one) =>
+        one === 'unlimited' ? -1 : Number(one),
+      );
+      if (soft === undefined || hard === undefined || (hard !== -1 && (soft === -1 || soft > hard)))
+        return { fault: `\`${key}\`: the soft limit is above the hard one in ${describeValue(text)}` };
+      list.push({ name, soft, hard });
+    }
+    return { value: list };
   });
 
 export const oneOf = <const T extends string>(...choices: readonly T[]) =>

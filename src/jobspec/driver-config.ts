@@ -4,39 +4,55 @@
  */
 import * as z from 'zod';
 import { AgentError } from '../base/errors.js';
+import type { Capability } from './capability-names.js';
 import {
   absolutePath,
   bool,
+  capabilities,
   durationMs,
   filledText,
+  octal,
   oneOf,
+  rlimits,
   signal,
   text,
   texts,
   whole,
+  type Rlimit,
 } from './config-fields.js';
 import { suggest } from './words.js';
 
-/** Config of `raw_exec`: a program run with no isolation of files. */
-export interface RawExecConfig {
-  /** Absolute path, or a name looked up in the task's PATH. */
+/** What both drivers that run programs are told of the process. */
+export interface ProgramConfig {
+  /** Absolute path, or a name that is looked for. */
   readonly command: string;
   readonly args: readonly string[];
-  /** Absolute; undefined = the task's directory. */
+  /** Absolute, as the task sees it; undefined = the driver's default. */
   readonly workDir: string | undefined;
-  /** 0…1000, higher = killed earlier when the host runs out of memory; undefined = unchanged. */
+  /** 0…1000, higher = killed earlier when memory runs out; undefined = 0. */
   readonly oomScoreAdj: number | undefined;
+  readonly rlimits: readonly Rlimit[];
+  /** File mode bits that new files do not get; undefined = 022. */
+  readonly umask: number | undefined;
+  /** Undefined = 0. */
+  readonly nice: number | undefined;
 }
 
+/** Config of `raw_exec`: a program run with no isolation of files. */
+export type RawExecConfig = ProgramConfig;
+
 /** Config of `exec`: as raw_exec, with its own root, namespaces and capabilities. */
-export interface ExecConfig {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly workDir: string | undefined;
+export interface ExecConfig extends ProgramConfig {
   readonly pidMode: 'private' | 'host';
   readonly ipcMode: 'private' | 'host';
-  readonly capAdd: readonly string[];
-  readonly capDrop: readonly string[];
+  /** `none`: a network of its own with a loopback and nothing else. */
+  readonly networkMode: 'host' | 'none';
+  readonly capAdd: readonly (Capability | 'all')[];
+  readonly capDrop: readonly (Capability | 'all')[];
+  /** A program with set-uid or file capabilities gives nothing. */
+  readonly noNewPrivs: boolean;
+  /** Whether system calls are filtered. */
+  readonly seccomp: boolean;
 }
 
 /** Script of one run of `mock_driver`. */
@@ -80,8 +96,8 @@ export interface ConfigFault {
 /** Drivers that a job file may name, and whether this version can run them. */
 export const DRIVERS = {
   raw_exec: { available: true },
+  exec: { available: true },
   mock_driver: { available: true },
-  exec: { available: false },
 } as const;
 
 export type DriverName = keyof typeof DRIVERS;
@@ -92,22 +108,32 @@ export function isDriverName(name: string): name is DriverName {
 }
 
 const HIGHEST_OOM_SCORE = 1000;
+/** The kernel's range of nice(2). */
+const NICE = { least: -20, most: 19 };
 const MOST_EXIT_CODE = 255;
 const MOST_REPEATS = 1_000_000;
 
-const program = { command: filledText(), args: texts().default([]), work_dir: absolutePath().optional() };
-
-const RAW_EXEC = z.strictObject({
-  ...program,
+const program = {
+  command: filledText(),
+  args: texts().default([]),
+  work_dir: absolutePath().optional(),
   oom_score_adj: whole(0, HIGHEST_OOM_SCORE).optional(),
-});
+  ulimit: rlimits().default([]),
+  umask: octal().optional(),
+  nice: whole(NICE.least, NICE.most).optional(),
+};
+
+const RAW_EXEC = z.strictObject(program);
 
 const EXEC = z.strictObject({
   ...program,
   pid_mode: oneOf('private', 'host').default('private'),
   ipc_mode: oneOf('private', 'host').default('private'),
-  cap_add: texts().default([]),
-  cap_drop: texts().default([]),
+  network_mode: oneOf('host', 'none').default('host'),
+  cap_add: capabilities().default([]),
+  cap_drop: capabilities().default([]),
+  no_new_privs: bool().default(true),
+  seccomp: oneOf('default', 'unconfined').default('default'),
 });
 
 const MOCK = z.strictObject({
@@ -157,13 +183,7 @@ export function checkDriverConfig(
  * @throws AgentError driver_config_invalid, with every fault in one line
  */
 export function parseRawExecConfig(config: Readonly<Record<string, unknown>>, where: string): RawExecConfig {
-  const read = parse('raw_exec', RAW_EXEC, config, where);
-  return {
-    command: read.command,
-    args: read.args,
-    workDir: read.work_dir,
-    oomScoreAdj: read.oom_score_adj,
-  };
+  return programOf(parse('raw_exec', RAW_EXEC, config, where));
 }
 
 /**
@@ -173,13 +193,26 @@ export function parseRawExecConfig(config: Readonly<Record<string, unknown>>, wh
 export function parseExecConfig(config: Readonly<Record<string, unknown>>, where: string): ExecConfig {
   const read = parse('exec', EXEC, config, where);
   return {
+    ...programOf(read),
+    pidMode: read.pid_mode,
+    ipcMode: read.ipc_mode,
+    networkMode: read.network_mode,
+    capAdd: read.cap_add,
+    capDrop: read.cap_drop,
+    noNewPrivs: read.no_new_privs,
+    seccomp: read.seccomp === 'default',
+  };
+}
+
+function programOf(read: z.output<typeof RAW_EXEC>): ProgramConfig {
+  return {
     command: read.command,
     args: read.args,
     workDir: read.work_dir,
-    pidMode: read.pid_mode,
-    ipcMode: read.ipc_mode,
-    capAdd: read.cap_add,
-    capDrop: read.cap_drop,
+    oomScoreAdj: read.oom_score_adj,
+    rlimits: read.ulimit,
+    umask: read.umask,
+    nice: read.nice,
   };
 }
 

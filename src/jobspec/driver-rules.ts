@@ -6,7 +6,7 @@ import { toPlain, type MapNode } from './tree.js';
 import { didYouMean, quote } from './words.js';
 
 const AVAILABLE = Object.entries(DRIVERS).flatMap(([name, { available }]) => (available ? [name] : []));
-const THERE_IS = `there is ${AVAILABLE.join(' and ')}`;
+const THERE_IS = `there are ${AVAILABLE.slice(0, -1).join(', ')} and ${AVAILABLE.at(-1) ?? ''}`;
 
 /** The driver whose schema the config block must follow; undefined when there is no such driver. */
 export function checkDriver({ value, spot }: Found<string>, session: Session): DriverName | undefined {

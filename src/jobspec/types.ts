@@ -146,6 +146,8 @@ export interface Task {
   readonly killTimeoutMs: number;
   /** Signal name, undefined = the driver's default (SIGINT for executor drivers, as in Nomad). */
   readonly killSignal: string | undefined;
+  /** Signals that ask it to end one after the other, instead of `killSignal`. Undefined, or absent in old records: none. */
+  readonly stopSignals?: readonly StopSignal[] | undefined;
   /** Wait between deciding to stop and the kill signal. */
   readonly shutdownDelayMs: number;
   readonly logs: LogConfig;
@@ -157,6 +159,13 @@ export interface Task {
   readonly lifecycle: TaskLifecycle | undefined;
   /** Not there = none. */
   readonly services?: readonly Service[];
+}
+
+/** One signal of a ladder, and how long the task may take to end on it. */
+export interface StopSignal {
+  readonly signal: string;
+  /** Undefined = an equal share of what the others leave of `killTimeoutMs`. */
+  readonly waitMs: number | undefined;
 }
 
 /** When, in the life of its alloc, a task that is not a main task runs. */

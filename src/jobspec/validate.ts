@@ -15,6 +15,7 @@ import { JOB } from './schema/job.js';
 import type { Labelled } from './schema/key.js';
 import type { RESOURCES } from './schema/resources.js';
 import type { TASK } from './schema/task.js';
+import { checkStopSignals } from './stop-signals.js';
 import { describeTree, down, nameOf, type Session, type Spot } from './session.js';
 import { toPlain, type MapNode } from './tree.js';
 import { formatDuration } from './units.js';
@@ -176,7 +177,7 @@ function buildTask(
     meta: valueOf(keys.meta) ?? {},
     resources: buildResources(valueOf(keys.resources), session),
     restart: resolveRestart({ ...around, task: keys.restart, place: task.labelSpot }, session),
-    killTimeoutMs: valueOf(keys.kill_timeout) ?? DEFAULTS.killTimeoutMs.value,
+    ...checkStopSignals(keys, DEFAULTS.killTimeoutMs.value, session),
     killSignal: valueOf(keys.kill_signal),
     shutdownDelayMs: valueOf(keys.shutdown_delay) ?? DEFAULTS.shutdownDelayMs.value,
     logs: {

@@ -11,6 +11,7 @@ import type { Logger } from '../base/log.js';
 import type { Job } from '../jobspec/types.js';
 import type { AllocRecord, Change, JobRecord, StateStore } from '../state/store.js';
 import { newTaskRecord } from '../taskrunner/machine.js';
+import { whileIneligible } from './drain.js';
 import { place, type PlaceInput, type Placement } from './place.js';
 import { nextJob, planJob, type JobPlan } from './plan.js';
 
@@ -21,6 +22,8 @@ export interface SchedulerDeps {
   readonly allocs: AllocTable;
   /** Removes what an alloc left on disk. */
   readonly removeAllocDir: (allocId: string) => Promise<void>;
+  /** False while this host takes nothing new; absent = it always does. */
+  readonly mayPlace?: () => boolean;
 }
 
 /** What a registration, stop or evaluation came to. */
@@ -130,14 +133,23 @@ export class Scheduler {
   }
 
   /** Stops one alloc; the evaluation when it is over fills its place again. @throws AgentError not_found */
-  stopAlloc(allocId: string, noShutdownDelay: boolean): Promise<{ evalId: string; index: number }> {
+  stopAlloc(
+    allocId: string,
+    noShutdownDelay: boolean,
+    why = 'alloc was stopped by request',
+  ): Promise<{ evalId: string; index: number }> {
     return this.#inTurn(async () => {
       const { store } = this.#deps;
       const found = store.getAlloc(allocId);
       if (found === undefined) throw new AgentError('not_found', `no alloc ${allocId}`);
-      await this.#stopAllocs([{ alloc: found.record, why: 'alloc was stopped by request' }], noShutdownDelay);
+      await this.#stopAllocs([{ alloc: found.record, why }], noShutdownDelay);
       return { evalId: newUuid(), index: store.index() };
     });
+  }
+
+  /** Looks at every job again, in its turn: this host takes new allocs again. */
+  reconsiderAll(): void {
+    for (const { record: job } of this.#deps.store.listJobs()) void this.#reconsider(job.id);
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -185,7 +197,8 @@ export class Scheduler {
     const { store } = this.#deps;
     const job = options.job ?? store.getJob(jobId)?.record;
     if (job === undefined) return;
-    const placements = place({ ...this.#seen(jobId), job, retryFailed: options.retryFailed ?? false });
+    const wanted = place({ ...this.#seen(jobId), job, retryFailed: options.retryFailed ?? false });
+    const placements = (this.#deps.mayPlace?.() ?? true) ? wanted : whileIneligible(wanted, job);
     await this.#stopAllocs(
       placements.filter((placement) => placement.kind === 'stop'),
       options.noShutdownDelay ?? false,

@@ -4,6 +4,7 @@
  */
 import { AgentError } from '../base/errors.js';
 import { copyPlain } from './json.js';
+import { NODE_SCHEDULING_KEY } from './store.js';
 import { slackOf, type StoreLimits } from './limits.js';
 import type {
   AllocRecord,
@@ -27,6 +28,7 @@ type Slot =
   | { readonly kind: 'job_purged'; readonly jobId: string }
   | { readonly kind: 'alloc'; readonly allocId: string }
   | { readonly kind: 'alloc_purged'; readonly allocId: string; readonly jobId: string }
+  | { readonly kind: 'node'; readonly scheduling: string }
   | { readonly kind: 'event'; readonly event: TaskEventRow; readonly jobId: string };
 
 /**
@@ -94,6 +96,7 @@ class Commit {
         return;
       case 'put_host':
         records.putHost(change.key, change.value);
+        if (change.key === NODE_SCHEDULING_KEY) this.#slots.push({ kind: 'node', scheduling: change.value });
     }
   }
 
@@ -209,6 +212,11 @@ class Commit {
             allocId: slot.allocId,
             jobId: slot.jobId,
           },
+        };
+      case 'node':
+        return {
+          key: 'node',
+          payload: { topic: 'Node', type: 'NodeSchedulingUpdated', scheduling: slot.scheduling },
         };
       case 'event':
         return {

@@ -101,6 +101,17 @@ export interface RestartWindow {
   readonly used: number;
 }
 
+/** A stop under way: what the next agent must know to go on with it. */
+export interface StopProgress {
+  /** `delay`: waits for `shutdown_delay`; `signal`: the workload was asked to end. */
+  readonly stage: 'delay' | 'signal';
+  readonly since: Moment;
+  /** When the delay is over, or when the workload is killed by force. */
+  readonly due: Moment;
+  /** Tries to kill it that have failed. */
+  readonly failedKills: number;
+}
+
 /** Everything about a task that must not be forgotten. Durable facts live here, never only in an event. */
 export interface TaskRecord {
   readonly allocId: string;
@@ -129,6 +140,8 @@ export interface TaskRecord {
   readonly killReason: string | undefined;
   /** Set while a restart that somebody asked for is under way: the end that it causes is not held against the task. */
   readonly restartReason: string | undefined;
+  /** How far the stop of the run in hand has come; undefined while none is under way. */
+  readonly stop?: StopProgress | undefined;
   /** That restart counts against the policy, which may say no: a check asked for it. */
   readonly restartCounts?: boolean | undefined;
   /** Which start of the whole alloc it belongs to; undefined = 0, the first. */
@@ -231,6 +244,9 @@ export interface TaskEventRow extends StampedTaskEvent {
   readonly task: string;
 }
 
+/** Key in the host table: whether this host takes new allocs. A change of it is told on the feed. */
+export const NODE_SCHEDULING_KEY = 'node_scheduling';
+
 /** What changed, as kept in the feed. Payloads are the records as they stood at that index. */
 export type FeedPayload =
   | { readonly topic: 'Job'; readonly type: 'JobRegistered' | 'JobDeregistered'; readonly job: JobRecord }
@@ -247,6 +263,8 @@ export type FeedPayload =
       readonly allocId: string;
       readonly jobId: string;
     }
+  /** `scheduling` is what the scheduler keeps in the host table, as it stands there. */
+  | { readonly topic: 'Node'; readonly type: 'NodeSchedulingUpdated'; readonly scheduling: string }
   | {
       readonly topic: 'TaskEvent';
       readonly type: 'TaskEvent';
@@ -257,7 +275,7 @@ export type FeedPayload =
 /**
  * One numbered message of the feed. Each commit makes them from its changes, in the order of the changes: one for each
  * job put, event and purge, and one for each alloc of which the alloc or a task was put, at the place of its first
- * change and as it stands after the commit. Runs, hooks and host values make none.
+ * change and as it stands after the commit. Runs, hooks and host values make none, but for `node_scheduling`.
  */
 export interface FeedRow {
   readonly index: number;

@@ -87,6 +87,7 @@ export class Draft {
     this.changeRun({ kind: 'outcome', runId, outcome });
     this.effect({ kind: 'release', runId });
     this.set({ runId: undefined });
+    if (this.record.stop !== undefined) this.set({ stop: undefined });
   }
 
   /** Sets the one timer that counts; an earlier one that fires later is ignored. */

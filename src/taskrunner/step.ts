@@ -8,7 +8,6 @@ import type { ExitReport } from '../events/exit-result.js';
 import type { TaskEvent } from '../events/task-event.js';
 import type { Moment, RunHandle, TaskRecord } from '../state/store.js';
 import { Draft, type StepResult } from './draft.js';
-import { nextKillRetry } from './kill-backoff.js';
 import {
   UNSEEN_EXIT,
   type HookPhase,
@@ -16,6 +15,7 @@ import {
   type RunnerState,
   type StepContext,
 } from './machine.js';
+import { afterPreKill, beginStop, onStopFailed, onStopTimer, skipDelay } from './stopping.js';
 import { afterSuccess, decideRestart, type AttemptEnd } from './restart-policy.js';
 
 /** How soon a refused intent is tried again. */
@@ -507,10 +507,7 @@ function onKill(draft: Draft, kill: Extract<RunnerEvent, { readonly kind: 'kill'
       beginStop(draft, mode.runId);
       return;
     case 'stopping':
-      if (mode.stage === 'delay' && kill.skipDelay) {
-        draft.emit({ type: 'Skipping Shutdown Delay' });
-        sendSignal(draft, mode.runId, 1);
-      }
+      if (mode.stage === 'delay' && kill.skipDelay) skipDelay(draft, mode.runId);
       return;
     case 'new':
     case 'starting':
@@ -624,52 +621,7 @@ function onSignal(draft: Draft, signal: string, reason: string): void {
   draft.effect({ kind: 'signal', signal });
 }
 
-// ---- one way to stop, for kill and restart ---------------------------------------------------------------------
-
-function beginStop(draft: Draft, runId: string): void {
-  draft.mode = { at: 'stopping', runId, stage: 'pre_kill', attempt: 1 };
-  draft.enter('stopping', draft.record.killReason ?? draft.record.restartReason ?? '');
-  draft.runHooks('pre_kill');
-}
-
-function afterPreKill(draft: Draft, runId: string): void {
-  const delayMs = draft.state.task.shutdownDelayMs;
-  if (delayMs > 0 && !draft.state.skipDelay) {
-    draft.emit({ type: 'Waiting for Shutdown Delay', delayMs });
-    draft.mode = { at: 'stopping', runId, stage: 'delay', attempt: 1 };
-    draft.setTimer(delayMs);
-    return;
-  }
-  if (delayMs > 0) draft.emit({ type: 'Skipping Shutdown Delay' });
-  sendSignal(draft, runId, 1);
-}
-
-function sendSignal(draft: Draft, runId: string, attempt: number): void {
-  const { task } = draft.state;
-  const signal = task.killSignal ?? draft.context.defaultKillSignal;
-  const graceMs = Math.min(task.killTimeoutMs, draft.context.maxKillTimeoutMs);
-  if (attempt === 1) {
-    const reason = draft.record.killReason ?? draft.record.restartReason ?? '';
-    draft.emit({ type: 'Killing', signal, timeoutMs: graceMs, reason });
-  }
-  draft.mode = { at: 'stopping', runId, stage: 'signal', attempt };
-  draft.effect({ kind: 'stop', runId, signal, graceMs });
-}
-
-function onStopFailed(draft: Draft, runId: string, error: string): void {
-  const { mode } = draft;
-  if (mode.at !== 'stopping' || mode.runId !== runId || mode.stage !== 'signal') return;
-  const retry = nextKillRetry(mode.attempt);
-  const unkillable = retry.kind === 'unkillable';
-  // The reaper's later failures say nothing new: told once, then shown as a phase.
-  if (draft.record.phase !== 'unkillable') {
-    const retryInMs = unkillable ? undefined : retry.afterMs;
-    draft.emit({ type: 'Kill Failed', error, attempt: mode.attempt, retryInMs });
-  }
-  if (unkillable) draft.enter('unkillable', error);
-  draft.mode = { at: 'stopping', runId, stage: 'retry', attempt: mode.attempt };
-  draft.setTimer(unkillable ? retry.reapEveryMs : retry.afterMs);
-}
+// ---- time ------------------------------------------------------------------------------------------------------
 
 function onTimer(draft: Draft): void {
   const { mode } = draft;
@@ -684,8 +636,7 @@ function onTimer(draft: Draft): void {
       draft.effect({ kind: 'recover', runId: mode.runId });
       return;
     case 'stopping':
-      if (mode.stage === 'delay') sendSignal(draft, mode.runId, 1);
-      else if (mode.stage === 'retry') sendSignal(draft, mode.runId, mode.attempt + 1);
+      onStopTimer(draft);
       return;
     case 'new':
     case 'waiting':

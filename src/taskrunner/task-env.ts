@@ -30,7 +30,7 @@ export interface TaskEnvInput {
   readonly allocId: string;
   readonly allocIndex: number;
   /** As the task sees them (the same as the host's without file-system isolation). */
-  readonly paths: { readonly allocDir: string; readonly taskDir: string; readonly secretsDir: string };
+  readonly paths: { readonly allocDir: string; readonly localDir: string; readonly secretsDir: string };
   /** The agent's environment; only the allow-list is taken. */
   readonly agentEnv: Readonly<Record<string, string | undefined>>;
   /** Facts of this node: `attr.…`, `node.…`, `meta.…` without the `${}`. */
@@ -105,7 +105,7 @@ function nomadVariables(input: TaskEnvInput): Record<string, string> {
   const { resources } = task;
   const env: Record<string, string> = {
     NOMAD_ALLOC_DIR: input.paths.allocDir,
-    NOMAD_TASK_DIR: `${input.paths.taskDir}/local`,
+    NOMAD_TASK_DIR: input.paths.localDir,
     NOMAD_SECRETS_DIR: input.paths.secretsDir,
     NOMAD_ALLOC_ID: input.allocId,
     NOMAD_SHORT_ALLOC_ID: shortId(input.allocId),

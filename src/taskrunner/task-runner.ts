@@ -14,6 +14,7 @@ import { Mailbox } from '../base/mailbox.js';
 import { signalNumber } from '../base/signals.js';
 import type { Driver, DriverHandle, Recovered, TaskConfig, TaskDirs } from '../drivers/driver.js';
 import type { ExecOptions, ExecResult } from '../drivers/sessions.js';
+import type { Session, SessionRequest } from '../executor/session.js';
 import type { TaskEvent } from '../events/task-event.js';
 import type { Job, Task, TaskGroup } from '../jobspec/types.js';
 import type { Change, HookRecord, RunRecord, TaskRecord, WhenRefused } from '../state/store.js';
@@ -69,6 +70,9 @@ export interface TaskRunnerSubject {
 
 /** What became of a change: `later` = it is on its way to the store, and nothing that was asked for waits for it. */
 type Stored = 'stored' | 'kept' | 'later';
+
+/** The record is for people: who wants more of it has the agent's log. */
+const LONGEST_COMMAND_SAID = 200;
 
 interface Message {
   readonly event: RunnerEvent;
@@ -239,6 +243,22 @@ export class TaskRunner {
     await this.#mailbox.idle();
     if (this.#state.mode.at !== 'left') return;
     await this.#hooks.run('shutdown', this.#phaseContext('shutdown', this.#state.record.attempts));
+  }
+
+  /** Begins a session in the running workload. @throws AgentError not_running, bad_request, too_many, executor_failed */
+  async openSession(request: SessionRequest, by: string): Promise<Session> {
+    const name = this.#subject.task.name;
+    const handle = this.#handle;
+    if (handle === undefined)
+      throw new AgentError('not_running', `${name}: nothing runs that could be joined`);
+    if (handle.openSession === undefined) {
+      const { driver } = this.#subject.task;
+      throw new AgentError('bad_request', `${name}: the driver ${driver} cannot run commands in a task`);
+    }
+    const command = request.argv.join(' ').slice(0, LONGEST_COMMAND_SAID);
+    // Said, and stored, before anything is run.
+    await this.#ask({ kind: 'say', event: { type: 'Exec', command, by } });
+    return handle.openSession(request);
   }
 
   /** What the running workload uses; undefined when none runs or nothing can be measured. */
@@ -631,7 +651,7 @@ export class TaskRunner {
       task,
       allocId,
       allocIndex,
-      paths: dirs,
+      paths: this.#deps.driver.taskPaths ?? dirs,
       agentEnv: this.#deps.agentEnv,
       node: this.#deps.nodeFacts,
       hookEnv: this.#hooks.env(),

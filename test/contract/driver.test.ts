@@ -11,6 +11,7 @@ import { MockDriver, MockWorld } from '../../src/drivers/mock.js';
 import type { RunRecord } from '../../src/state/store.js';
 import { DriverWorld, lives } from '../helpers/driver-world.js';
 
+const IS_ROOT = process.getuid?.() === 0;
 const { SIGINT, SIGTERM, SIGKILL, SIGUSR1 } = constants.signals;
 
 /** One driver with the scripts that make its tasks do what a case needs. */
@@ -32,13 +33,15 @@ interface Subject {
   assertNothingLeft(config: TaskConfig): void;
 }
 
-async function rawExec(name: string, cgroups: boolean): Promise<Subject> {
-  const world = await DriverWorld.open({ cgroups });
+/** @param which driver, over the executor; without cgroups no memory limit is asked for, which `exec` would refuse */
+async function program(which: 'raw_exec' | 'exec', cgroups: boolean): Promise<Subject> {
+  const name = cgroups ? which : `${which} without cgroups`;
+  const world = await DriverWorld.open({ cgroups, ...(cgroups ? {} : { memoryMib: 300 }) });
   const signalName = (signal: number): string => String(signal);
   return {
     name,
     world,
-    agent: () => world.driver(),
+    agent: () => (which === 'exec' ? world.execDriver() : world.driver()),
     exits: (code, afterMs) => world.shell(`sleep ${afterMs / 1000}; exit ${code}`),
     diesBy: (signal) => world.shell(`kill -${signalName(signal)} $$; sleep 60`),
     runs: () => world.task({ config: { command: '/bin/sh', args: ['-c', 'echo ready; exec sleep 600'] } }),
@@ -78,8 +81,10 @@ async function mock(): Promise<Subject> {
 }
 
 const subjects = [
-  await rawExec('raw_exec', true),
-  await rawExec('raw_exec without cgroups', false),
+  await program('raw_exec', true),
+  await program('raw_exec', false),
+  await program('exec', IS_ROOT),
+  await program('exec', false),
   await mock(),
 ];
 

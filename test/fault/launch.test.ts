@@ -77,7 +77,7 @@ describe('a start that is interrupted', () => {
       ...{ memoryMaxBytes: undefined, memoryReserveBytes: undefined, cpuShares: 2 },
       ...{ cpuQuotaPercent: undefined, pidsMax: undefined },
     };
-    const request = { runDir: runDir(config), leafName: leafName(config), limits, spec };
+    const request = { runDir: runDir(config), leafName: leafName(config), limits, demanded: [], spec };
     await assert.rejects(launchRun({ ...world.deps, cgroups }, request), /the agent dies here/);
     assert.equal(named, leaf.unified);
     assert.equal(existsSync(runDir(config)), false);

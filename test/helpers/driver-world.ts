@@ -8,6 +8,10 @@ import { isAlive, readBootId } from '../../src/base/host.js';
 import { newRunId, newUuid } from '../../src/base/ids.js';
 import { silentLogger } from '../../src/base/log.js';
 import type { DriverHandle, EmitTaskEvent, TaskConfig } from '../../src/drivers/driver.js';
+import { DEFAULT_CHROOT_ENV } from '../../src/agent/exec-settings.js';
+import { DEFAULT_CAPABILITIES } from '../../src/jobspec/capability-names.js';
+import { probeIsolation } from '../../src/executor/host-isolation.js';
+import { ExecDriver, type ExecDeps } from '../../src/drivers/exec.js';
 import { RawExecDriver, type RawExecDeps } from '../../src/drivers/raw-exec.js';
 import type { TaskEvent } from '../../src/events/task-event.js';
 import { findExecutor } from '../../src/executor/binary.js';
@@ -18,6 +22,13 @@ import type { RunRecord } from '../../src/state/store.js';
 import { ProcessTable } from '../../src/stats/process-table.js';
 import { readFileSync } from 'node:fs';
 import { until } from './until.js';
+
+interface WorldOptions {
+  readonly cgroups?: boolean;
+  readonly subDir?: string;
+  /** What tasks ask for; 64 without it. */
+  readonly memoryMib?: number;
+}
 
 let worlds = 0;
 
@@ -31,19 +42,19 @@ export class DriverWorld {
   readonly bootId = readBootId();
   readonly deps: RawExecDeps;
   readonly cgroupRoot: string;
+  readonly #memoryMib: number;
   readonly #handles: DriverHandle[] = [];
   readonly #runIds = new Set<string>();
 
-  static async open(
-    options: { readonly cgroups?: boolean; readonly subDir?: string } = {},
-  ): Promise<DriverWorld> {
+  static async open(options: WorldOptions = {}): Promise<DriverWorld> {
     const dir = await mkdtemp(join(tmpdir(), 'holdfast-driver-'));
     // An ordinary user named by a task must be able to enter it.
     return new DriverWorld(dir, options);
   }
 
-  private constructor(dir: string, options: { readonly cgroups?: boolean; readonly subDir?: string }) {
+  private constructor(dir: string, options: WorldOptions) {
     this.dir = dir;
+    this.#memoryMib = options.memoryMib ?? 64;
     worlds += 1;
     this.cgroupRoot = `holdfast-test-${process.pid}-${worlds}.slice`;
     this.deps = {
@@ -64,6 +75,16 @@ export class DriverWorld {
   /** A driver as a newly started agent has it. */
   driver(changes: Partial<RawExecDeps> = {}): RawExecDriver {
     return new RawExecDriver({ ...this.deps, ...changes });
+  }
+
+  /** A driver of programs shut in, likewise. */
+  execDriver(changes: Partial<ExecDeps> = {}): ExecDriver {
+    return new ExecDriver({
+      ...this.deps,
+      host: probeIsolation(this.deps.executorPath, process.getuid?.() ?? 0),
+      settings: { chrootEnv: DEFAULT_CHROOT_ENV, allowCaps: DEFAULT_CAPABILITIES },
+      ...changes,
+    });
   }
 
   /** Remembers a handle for cleaning up, should the test fail. */
@@ -99,7 +120,7 @@ export class DriverWorld {
       resources: {
         cpuMhz: 100,
         cpuPercent: undefined,
-        memoryMib: 64,
+        memoryMib: this.#memoryMib,
         memoryMaxMib: undefined,
         pids: undefined,
       },

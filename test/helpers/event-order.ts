@@ -39,6 +39,7 @@ export const EVENT_ORDER: Readonly<Record<TaskEventType, Partial<Readonly<Record
   'Alloc Unhealthy': { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
   'Check Failing': { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
   'Check Passing': { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
+  Exec: { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
   'Supervision Lost': { idle: 'idle', up: 'up' },
   'Failed Restoring Task': { idle: 'idle', up: 'up' },
 };

@@ -9,8 +9,10 @@ import type { Clock } from '../../src/base/clock.js';
 import type { AgentOperations, JobChange, NodeFacts, TreatedFinding } from '../../src/api/operations.js';
 import type { ExitResult } from '../../src/events/exit-result.js';
 import type { TaskEvent } from '../../src/events/task-event.js';
+import type { Session } from '../../src/executor/session.js';
 import type { Job, TaskGroup } from '../../src/jobspec/types.js';
 import { planJob, type JobPlan } from '../../src/scheduler/plan.js';
+import type { NodeScheduling } from '../../src/scheduler/drain.js';
 import type { AllocRecord, Change, RunRecord, StateStore, TaskRecord } from '../../src/state/store.js';
 import { HostSampler, type HostUsage } from '../../src/stats/host.js';
 import type { TaskUsage } from '../../src/stats/usage.js';
@@ -21,6 +23,7 @@ const RECENT_EVENTS = 10;
 
 export class FakeOperations implements AgentOperations {
   readonly #store: StateStore;
+  #scheduling: NodeScheduling = { eligible: true, drain: undefined };
   readonly #clock: Clock;
   troubles: readonly string[] = [];
   #nextPid = 4000;
@@ -46,6 +49,10 @@ export class FakeOperations implements AgentOperations {
       ]);
     }
     return this.#change(job.id, unchanged);
+  }
+
+  openSession(): Promise<Session> {
+    return Promise.reject(new AgentError('bad_request', 'nothing runs here'));
   }
 
   planJob(job: Job): JobPlan {
@@ -145,6 +152,33 @@ export class FakeOperations implements AgentOperations {
 
   hostUsage(): Promise<HostUsage> {
     return new HostSampler(this.#clock, '/').sample();
+  }
+
+  scheduling(): NodeScheduling {
+    return this.#scheduling;
+  }
+
+  drain(): Promise<void> {
+    this.#scheduling = {
+      eligible: false,
+      drain: { startedAtMs: 1, deadlineMs: undefined, dueAt: undefined, ignoreSystemJobs: false },
+    };
+    return this.#putScheduling();
+  }
+
+  endDrain({ keepIneligible }: { readonly keepIneligible: boolean }): Promise<void> {
+    this.#scheduling = { eligible: !keepIneligible, drain: undefined };
+    return this.#putScheduling();
+  }
+
+  setEligible(eligible: boolean): Promise<void> {
+    this.#scheduling = { ...this.#scheduling, eligible };
+    return this.#putScheduling();
+  }
+
+  async #putScheduling(): Promise<void> {
+    const value = JSON.stringify(this.#scheduling);
+    await this.#store.commit([{ kind: 'put_host', key: 'node_scheduling', value }]);
   }
 
   node(): NodeFacts {

@@ -76,6 +76,7 @@ export interface RigOptions {
   readonly logger?: Logger;
   /** How checks ask. */
   readonly probe?: Probe;
+  readonly mayPlace?: () => boolean;
 }
 
 export class Rig {
@@ -219,6 +220,7 @@ export class Rig {
       logger,
       store,
       allocs,
+      mayPlace: this.#options.mayPlace ?? (() => true),
       removeAllocDir: (allocId) => {
         if (this.dirsStay) return Promise.reject(new Error('a directory is in use'));
         this.removedDirs.push(allocId);

@@ -35,8 +35,8 @@ describe('holdfast node status', { timeout: 120_000 }, () => {
   });
 
   it('another word is wrong usage', async () => {
-    const { code, stderr } = await world.cli('node', 'drain');
+    const { code, stderr } = await world.cli('node', 'drian');
     assert.equal(code, 2);
-    assert.match(stderr, /there is only "holdfast node status"/);
+    assert.match(stderr, /there are "holdfast node status", "node drain" and "node eligibility"/);
   });
 });

@@ -40,6 +40,25 @@ describe('feed', () => {
     assert.deepEqual(started.FilterKeys, ['web', 'a1']);
   });
 
+  it('tells that the host drains, and that it is over', async () => {
+    await using api = await startApi();
+    const reader = api.feed('?topic=Node:*&index=0');
+    await api.operations.drain();
+    await api.operations.endDrain({ keepIneligible: true });
+    await upTo(reader, api.store.index());
+    const events = reader.said().flatMap(({ Events }) => (Events ?? []) as FeedEvent[]);
+    assert.deepEqual(
+      events.map(({ Type, Payload }) => [
+        Type,
+        'Node' in Payload && [Payload.Node.Drain, Payload.Node.SchedulingEligibility],
+      ]),
+      [
+        ['NodeSchedulingUpdated', [true, 'ineligible']],
+        ['NodeSchedulingUpdated', [false, 'ineligible']],
+      ],
+    );
+  });
+
   it('resumes after any index without gap or repeat, over both carriers', async () => {
     await using api = await startApi({ feedLimits: { recentRows: 4 } });
     for (let version = 0; version < 20; version++) await api.store.commit([putJob({ version })]);

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { AgentError } from '../../base/errors.js';
 import { signalNumber } from '../../base/signals.js';
 import { checksToWire } from '../check-view.js';
+import { LONGEST_EXEC_MESSAGE_BYTES, serveExec } from '../exec-socket.js';
 import { findAlloc } from '../lookup.js';
 import { parseBody } from '../query.js';
 import { WRITE, type Call, type Route } from '../route.js';
@@ -85,6 +86,16 @@ function clientRoutes(services: Services): readonly Route[] {
           node: operations.node(),
         });
       },
+    },
+    {
+      kind: 'socket',
+      methods: ['GET'],
+      scope: 'exec',
+      path: '/v1/client/allocation/:id/exec',
+      summary: 'Runs a command in a task, as a websocket',
+      query: ['task', 'command', 'tty', 'width', 'height'],
+      longestMessageBytes: LONGEST_EXEC_MESSAGE_BYTES,
+      serve: (call, peer) => serveExec(services, call, peer),
     },
     {
       kind: 'json',

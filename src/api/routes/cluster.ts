@@ -11,10 +11,11 @@ import {
   DATACENTER,
   REGION,
 } from '../node-view.js';
+import type { DrainRequest } from '../../scheduler/drainer.js';
 import { parseBody } from '../query.js';
 import { WRITE, type Call, type Route } from '../route.js';
 import type { Services } from '../services.js';
-import type { AllocListStub, Evaluation, Node, SearchResponse } from '../wire.js';
+import type { AllocListStub, Evaluation, Node, NodeUpdateResponse, SearchResponse } from '../wire.js';
 
 /** The address Nomad's tools show for the leader; nothing listens there. */
 const LEADER = '127.0.0.1:4647';
@@ -22,6 +23,15 @@ const LEADER = '127.0.0.1:4647';
 const MOST_MATCHES = 20;
 
 const SearchBody = z.looseObject({ Prefix: z.string().default(''), Context: z.string().default('all') });
+
+const DrainSpecBody = z.looseObject({
+  Deadline: z.int().default(0),
+  IgnoreSystemJobs: z.boolean().nullish(),
+});
+
+const DrainBody = z.looseObject({ DrainSpec: DrainSpecBody.nullish(), MarkEligible: z.boolean().nullish() });
+
+const EligibilityBody = z.looseObject({ Eligibility: z.enum(['eligible', 'ineligible']) });
 
 export function nodeRoutes({ store, operations, view }: Services): readonly Route[] {
   const findNode = (call: Call): Node =>
@@ -61,7 +71,46 @@ export function nodeRoutes({ store, operations, view }: Services): readonly Rout
         return store.listAllocs().map((alloc) => view.alloc(alloc));
       },
     },
+    {
+      kind: 'json',
+      methods: WRITE,
+      scope: 'operate',
+      path: '/v1/node/:id/drain',
+      summary: 'Begins to drain this host (DrainSpec), or ends it (no DrainSpec; MarkEligible)',
+      body: DrainBody,
+      handle: async (call) => {
+        findNode(call);
+        const { DrainSpec, MarkEligible } = parseBody(DrainBody, call.body);
+        if (DrainSpec == null) await operations.endDrain({ keepIneligible: MarkEligible !== true });
+        else await operations.drain(readDrainSpec(DrainSpec));
+        return nodeUpdated(store.index());
+      },
+    },
+    {
+      kind: 'json',
+      methods: WRITE,
+      scope: 'operate',
+      path: '/v1/node/:id/eligibility',
+      summary: 'Says whether this host takes new allocs: Eligibility is eligible or ineligible',
+      body: EligibilityBody,
+      handle: async (call) => {
+        findNode(call);
+        const { Eligibility } = parseBody(EligibilityBody, call.body);
+        await operations.setEligible(Eligibility === 'eligible');
+        return nodeUpdated(store.index());
+      },
+    },
   ];
+}
+
+/** As Nomad counts: 0 = no deadline, negative = at once. */
+function readDrainSpec({ Deadline, IgnoreSystemJobs }: z.infer<typeof DrainSpecBody>): DrainRequest {
+  const deadlineMs = Deadline === 0 ? undefined : Math.max(0, Math.round(Deadline / 1e6));
+  return { deadlineMs, ignoreSystemJobs: IgnoreSystemJobs ?? false };
+}
+
+function nodeUpdated(index: number): NodeUpdateResponse {
+  return { NodeModifyIndex: index, EvalIDs: [], EvalCreateIndex: 0 };
 }
 
 export function hostRoutes({ operations }: Services): readonly Route[] {

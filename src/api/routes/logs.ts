@@ -4,10 +4,10 @@ import { AgentError } from '../../base/errors.js';
 import { LogDirectory } from '../../logs/directory.js';
 import { LOG_STREAMS, parseLogFileName, type LogOrigin, type LogStream } from '../../logs/files.js';
 import { readLog, type LogChunk } from '../../logs/follow.js';
-import type { AllocRecord, StateStore } from '../../state/store.js';
+
 import { untilAllocEnded } from '../alloc-ended.js';
 import { withHeartbeat } from '../heartbeat.js';
-import { findAlloc } from '../lookup.js';
+import { chooseTask, findAlloc } from '../lookup.js';
 import type { Query } from '../query.js';
 import type { Call, Route, StreamAnswer } from '../route.js';
 import type { Services } from '../services.js';
@@ -54,21 +54,6 @@ async function openLogs(services: Services, call: Call): Promise<StreamAnswer> {
     contentType: 'application/json',
     body: follow ? withHeartbeat(frames, { beat: HEARTBEAT, everyMs: HEARTBEAT_MS, clock }) : frames,
   };
-}
-
-/** @throws AgentError bad_request, not_found */
-function chooseTask(store: StateStore, alloc: AllocRecord, asked: string): string {
-  const tasks = store.listTasks(alloc.id).map(({ task }) => task);
-  const [only] = tasks;
-  if (asked === '' && only !== undefined && tasks.length === 1) return only;
-  if (asked === '') {
-    throw new AgentError('bad_request', `query parameter task: choose one of ${tasks.join(', ')}`);
-  }
-  if (tasks.includes(asked)) return asked;
-  throw new AgentError(
-    'not_found',
-    `alloc ${alloc.id} has no task ${JSON.stringify(asked)}: ${tasks.join(', ')}`,
-  );
 }
 
 function chooseStream(asked: string): LogStream {

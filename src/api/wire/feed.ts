@@ -1,7 +1,7 @@
 /** Owns the messages of the feed. */
 import type { FeedAllocation } from './alloc.js';
 import type { FeedJob } from './job.js';
-import type { Node } from './node.js';
+import type { Node, NodeSchedulingJson } from './node.js';
 import type { TaskEventRow } from './run.js';
 
 export const FEED_TOPICS = ['Job', 'Allocation', 'TaskEvent', 'Evaluation', 'Node'] as const;
@@ -39,6 +39,12 @@ export type FeedEvent = FeedEventBase &
         readonly Topic: 'Allocation';
         readonly Type: 'AllocationPurged';
         readonly Payload: { readonly Allocation: null; readonly Deleted: true };
+      }
+    | {
+        readonly Topic: 'Node';
+        readonly Type: 'NodeSchedulingUpdated';
+        /** What has changed of the node; all of it: GET /v1/node/:id. */
+        readonly Payload: { readonly Node: NodeSchedulingJson };
       }
     | {
         readonly Topic: 'TaskEvent';

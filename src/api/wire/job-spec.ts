@@ -95,6 +95,9 @@ function taskSpecToWire(task: Task): TaskJson {
       Disabled: task.logs.disabled,
     },
     Leftovers: task.leftovers,
+    StopSignals: (task.stopSignals ?? []).map(({ signal, waitMs }) =>
+      waitMs === undefined ? signal : `${signal}:${waitMs}ms`,
+    ),
     Leader: task.leader,
     Lifecycle:
       task.lifecycle === undefined ? null : { Hook: task.lifecycle.hook, Sidecar: task.lifecycle.sidecar },

@@ -128,6 +128,8 @@ export interface TaskJson {
   };
   /** Ours: `kill` or `keep`. */
   readonly Leftovers: string;
+  /** `SIGTERM:10000ms`; empty = KillSignal alone. */
+  readonly StopSignals: readonly string[];
   readonly Leader: boolean;
   readonly Lifecycle: { readonly Hook: string; readonly Sidecar: boolean } | null;
   /** Not there when there is none. */

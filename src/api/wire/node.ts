@@ -9,8 +9,32 @@ export interface DriverInfo {
   readonly UpdateTime: string;
 }
 
+/** Whether a node takes new allocs, and what it is getting rid of. */
+export interface NodeSchedulingJson {
+  readonly Drain: boolean;
+  readonly SchedulingEligibility: 'eligible' | 'ineligible';
+  readonly DrainStrategy: DrainStrategy | null;
+}
+
+/** A drain under way. */
+export interface DrainStrategy {
+  /** Nanoseconds; 0 = none, negative = at once. */
+  readonly Deadline: number;
+  readonly IgnoreSystemJobs: boolean;
+  /** When what is left is stopped whatever it is; zero time = never. */
+  readonly ForceDeadline: string;
+  readonly StartedAt: string;
+}
+
+/** PUT /v1/node/:id/drain and /eligibility. */
+export interface NodeUpdateResponse {
+  readonly NodeModifyIndex: number;
+  readonly EvalIDs: readonly string[];
+  readonly EvalCreateIndex: number;
+}
+
 /** GET /v1/nodes. */
-export interface NodeListStub {
+export interface NodeListStub extends Omit<NodeSchedulingJson, 'DrainStrategy'> {
   readonly ID: string;
   readonly Name: string;
   readonly Address: string;
@@ -18,8 +42,6 @@ export interface NodeListStub {
   readonly NodePool: string;
   readonly NodeClass: string;
   readonly Version: string;
-  readonly Drain: boolean;
-  readonly SchedulingEligibility: 'eligible';
   readonly Status: 'ready';
   readonly StatusDescription: string;
   readonly Attributes: Readonly<Record<string, string>>;
@@ -39,7 +61,7 @@ export interface Node extends NodeListStub {
   readonly Reserved: ResourcesJson;
   readonly Links: Readonly<Record<string, string>>;
   readonly Meta: Readonly<Record<string, string>>;
-  readonly DrainStrategy: null;
+  readonly DrainStrategy: DrainStrategy | null;
   readonly StatusUpdatedAt: number;
   readonly Events: readonly never[];
   readonly HostVolumes: Readonly<Record<string, never>>;

@@ -3,7 +3,7 @@ import { sleep } from '../../base/clock.js';
 import { lookOf, writeJson, type Cli } from '../cli.js';
 import { addExamples, addJson, flagOf, type Definition } from '../command.js';
 import { CliError, EXIT } from '../exit.js';
-import { fetchKnown } from '../fetch.js';
+import { fetchKnown, fetchNode } from '../fetch.js';
 import { currentAllocs, isLive } from '../target.js';
 
 /** How often --watch looks again. */
@@ -54,10 +54,12 @@ async function watch(cli: Cli, all: boolean): Promise<never> {
 
 async function show(cli: Cli, all: boolean, before: string): Promise<void> {
   // What is needed to draw is loaded while the daemon thinks.
-  const [{ jobs, allocs }, { renderPs }, { fetchRows }] = await Promise.all([
+  const [{ jobs, allocs }, node, { renderPs }, { fetchRows }, { describeScheduling }] = await Promise.all([
     fetchKnown(cli),
+    cli.json ? undefined : fetchNode(cli),
     import('../render/ps.js'),
     import('../rows.js'),
+    import('../render/drain.js'),
   ]);
   const isStopped = new Set(jobs.filter(({ Stop }) => Stop).map(({ ID }) => ID));
   const known = new Set(jobs.map(({ ID }) => ID));
@@ -72,8 +74,9 @@ async function show(cli: Cli, all: boolean, before: string): Promise<void> {
     return;
   }
   const rows = await fetchRows(cli, shown);
-  const data = { rows, hiddenAllocs: allocs.length - shown.length };
   const look = lookOf(cli);
+  const notice = node && describeScheduling(node, look.nowMs);
+  const data = { rows, hiddenAllocs: allocs.length - shown.length, notice };
   let lines: readonly string[];
   if (before === '') lines = renderPs(data, look);
   else {

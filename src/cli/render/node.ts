@@ -1,6 +1,7 @@
 /** Owns the sheet of `node status`: what this host is, what it can do to tasks, and what is missing with its cure. Pure. */
 import { rfc3339ToMs, type HostStats, type Node } from '../../api/wire.js';
 import type { Look } from '../output.js';
+import { describeScheduling } from './drain.js';
 import { field, verdictLine, wrapped } from './status.js';
 import { renderTable } from './table.js';
 import { plural } from './text.js';
@@ -12,6 +13,8 @@ export function renderNode(node: Node, stats: HostStats, look: Look): string[] {
   const { Holdfast, Attributes } = node;
   const missing = Holdfast.Capabilities.filter(({ Available }) => !Available);
   const isWell = Holdfast.Warnings.length === 0;
+  const scheduling = describeScheduling(node, look.nowMs);
+  const word = scheduling === undefined ? 'ready' : node.Drain ? 'draining' : 'ineligible';
   const detail = missing.length === 0 ? 'nothing is missing' : `${missing.length} of its abilities missing`;
   const startedMs = rfc3339ToMs(Holdfast.StartedAt) ?? look.nowMs;
   const kernel = `${Attributes['kernel.name'] ?? ''} ${Attributes['kernel.version'] ?? ''}`.trim();
@@ -19,11 +22,12 @@ export function renderNode(node: Node, stats: HostStats, look: Look): string[] {
     verdictLine(
       node.Name,
       isWell
-        ? { word: 'ready', tone: missing.length === 0 ? 'good' : 'warn', detail }
+        ? { word, tone: missing.length === 0 && word === 'ready' ? 'good' : 'warn', detail }
         : { word: 'needs attention', tone: 'bad', detail },
       look,
     ),
     field('Node', node.ID, look),
+    ...(scheduling === undefined ? [] : wrapped('Scheduling', `this host ${scheduling}`, look, 'warn')),
     field('Versions', `holdfast ${node.Version}, node ${Holdfast.NodeVersion}, ${kernel}`, look),
     field('Up', `agent ${formatAge(look.nowMs - startedMs)}, host ${formatAge(stats.Uptime * 1000)}`, look),
     field('CPU', cpuText(stats), look),

@@ -15,6 +15,8 @@ export interface PsData {
   readonly rows: readonly PsRow[];
   /** Allocs that are over and were left out. */
   readonly hiddenAllocs: number;
+  /** What of the host itself must be known to understand the table. */
+  readonly notice?: string | undefined;
 }
 
 /** The reason in STATUS is worth more than ids and figures: 42 columns hold a backoff with its count and last exit. */
@@ -35,15 +37,20 @@ const MOST_STATUS = 100;
 const NONE = '-';
 
 /** The lines of the table, and what it left out. */
-export function renderPs({ rows, hiddenAllocs }: PsData, look: Look): string[] {
+export function renderPs({ rows, hiddenAllocs, notice }: PsData, look: Look): string[] {
   const shown = rows
     .map((row) => ({ row, status: taskStatus(row, look.nowMs) }))
     .sort((a, b) => compareTrouble(a.status.trouble, b.status.trouble));
   const hidden = `${plural(hiddenAllocs, 'alloc')} that ended or stopped not shown: holdfast ps -a`;
-  const footer = hiddenAllocs === 0 ? [] : [look.paint('dim', truncate(hidden, look.width))];
+  const footer = [
+    ...(hiddenAllocs === 0 ? [] : [look.paint('dim', truncate(hidden, look.width))]),
+    ...(notice === undefined ? [] : [look.paint('warn', truncate(`this host ${notice}`, look.width))]),
+  ];
   if (shown.length === 0) {
     const nothing =
-      hiddenAllocs === 0 ? 'nothing runs here: holdfast run FILE starts a job' : 'nothing runs now';
+      hiddenAllocs === 0 && notice === undefined
+        ? 'nothing runs here: holdfast run FILE starts a job'
+        : 'nothing runs now';
     return [truncate(nothing, look.width), ...footer];
   }
   const cells = shown.map(({ row, status }): Cell[] => [

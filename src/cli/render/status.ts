@@ -12,6 +12,7 @@ import type { Look, Tone } from '../output.js';
 import { isLive } from '../target.js';
 import { renderEventLine } from './events.js';
 import type { PsRow } from './ps.js';
+import { describeScheduling } from './drain.js';
 import { renderTable, type Column } from './table.js';
 import { taskStatus } from './task-status.js';
 import { pad, plural, sanitize, truncate, wrap } from './text.js';
@@ -171,7 +172,10 @@ function logLines({ task, stream, lines }: LogTail, look: Look): string[] {
 // ------------------------------------------------------------------------------------------------------- the host
 
 export interface HostData {
-  readonly node: Pick<Node, 'Name' | 'Version' | 'Attributes' | 'Holdfast'>;
+  readonly node: Pick<
+    Node,
+    'Name' | 'Version' | 'Attributes' | 'Holdfast' | 'Drain' | 'SchedulingEligibility' | 'DrainStrategy'
+  >;
   readonly jobs: readonly {
     readonly ID: string;
     readonly Type: string;
@@ -198,6 +202,7 @@ const WORST_FIRST: readonly Tone[] = ['bad', 'warn', 'good', 'dim'];
 export function renderHost({ node, jobs, rows }: HostData, look: Look): string[] {
   const warnings = node.Holdfast.Warnings;
   const verdict = decideVerdict(rows, look.nowMs);
+  const scheduling = describeScheduling(node, look.nowMs);
   const isWell = warnings.length === 0 && (verdict.tone === 'good' || verdict.tone === 'dim');
   const head: Verdict = isWell
     ? { word: 'all well', tone: 'good', detail: verdict.detail }
@@ -219,6 +224,7 @@ export function renderHost({ node, jobs, rows }: HostData, look: Look): string[]
   return [
     verdictLine(node.Name, head, look),
     ...warnings.flatMap((text) => wrapped('Warning', text, look, 'bad')),
+    ...(scheduling === undefined ? [] : wrapped('Scheduling', `this host ${scheduling}`, look, 'warn')),
     ...whyLines(troubles, look),
     field('Daemon', `holdfast ${node.Version}${up}, data in ${node.Holdfast.DataDir}`, look),
     ...(node.Attributes['driver.raw_exec.cgroups'] === 'none' ? [field('Limits', NO_LIMITS, look)] : []),

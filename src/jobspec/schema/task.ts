@@ -2,6 +2,7 @@
 import type { BlockSpec, Keys } from '../blocks.js';
 import { DEFAULTS } from '../defaults.js';
 import { formatDuration } from '../units.js';
+import { stopSignals } from '../stop-signals.js';
 import { bool, checkEnvKey, durationMs, filledText, oneOf, signal, textMap } from '../values.js';
 import { block, meta, one, repeated, untouched } from './key.js';
 import { LIFECYCLE } from './lifecycle.js';
@@ -51,6 +52,12 @@ export const TASK = {
       type: 'signal name or number',
       doc: "Signal that asks the task to end; without it, the driver's default (SIGINT).",
     }),
+    stop_signals: one(stopSignals, {
+      json: 'StopSignals',
+      type: 'list of strings',
+      ours: true,
+      doc: 'Signals that ask the task to end one after the other, before SIGKILL, instead of `kill_signal`: `["SIGTERM:10s", "SIGINT"]`. One without a time has a share of what the others leave of `kill_timeout`; when all have one, `kill_timeout` is their sum.',
+    }),
     shutdown_delay: one(durationMs, {
       json: 'ShutdownDelay',
       type: 'duration',
@@ -93,7 +100,6 @@ export const TASK = {
     scaling: 'ScalingPolicies',
     schedule: 'Schedule',
     secret: 'Secrets',
-    stop_signals: 'StopSignals',
     template: 'Templates',
     vault: 'Vault',
     volume_mount: 'VolumeMounts',

@@ -21,6 +21,8 @@ const OTHER: Required<AgentConfig> = {
   nodeName: 'other',
   datacenter: 'dc9',
   meta: { rack: '7' },
+  exec: { chrootEnv: {}, allowCaps: [] },
+  hostVolumes: { data: { path: '/srv', readOnly: true } },
   acceptHost: true,
 };
 

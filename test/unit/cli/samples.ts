@@ -291,8 +291,14 @@ export function job(own: Partial<Job> = {}): Job {
 
 export function node(
   warnings: readonly string[] = [],
-): Pick<Node, 'Name' | 'Version' | 'Attributes' | 'Holdfast'> {
+): Pick<
+  Node,
+  'Name' | 'Version' | 'Attributes' | 'Holdfast' | 'Drain' | 'SchedulingEligibility' | 'DrainStrategy'
+> {
   return {
+    Drain: false,
+    SchedulingEligibility: 'eligible',
+    DrainStrategy: null,
     Name: 'w12',
     Version: '0.1.0',
     Attributes: {},

@@ -23,14 +23,37 @@ function messageOf(run: () => unknown): string {
   return assert.fail('nothing was thrown');
 }
 
+/** What a task gets that says nothing of its process. */
+const PLAIN = { oomScoreAdj: undefined, rlimits: [], umask: undefined, nice: undefined };
+
 describe('parseRawExecConfig', () => {
   it('reads every key', () => {
     assert.deepEqual(
       parseRawExecConfig(
-        { command: '/bin/sh', args: ['-c', 'true'], work_dir: '/tmp', oom_score_adj: 500 },
+        {
+          command: '/bin/sh',
+          args: ['-c', 'true'],
+          work_dir: '/tmp',
+          oom_score_adj: 500,
+          ulimit: [{ nofile: '1024:4096', core: 'unlimited', nproc: 50 }],
+          umask: '027',
+          nice: 5,
+        },
         'task "a"',
       ),
-      { command: '/bin/sh', args: ['-c', 'true'], workDir: '/tmp', oomScoreAdj: 500 },
+      {
+        command: '/bin/sh',
+        args: ['-c', 'true'],
+        workDir: '/tmp',
+        oomScoreAdj: 500,
+        rlimits: [
+          { name: 'nofile', soft: 1024, hard: 4096 },
+          { name: 'core', soft: -1, hard: -1 },
+          { name: 'nproc', soft: 50, hard: 50 },
+        ],
+        umask: 0o027,
+        nice: 5,
+      },
     );
   });
 
@@ -39,7 +62,7 @@ describe('parseRawExecConfig', () => {
       command: 'sh',
       args: [],
       workDir: undefined,
-      oomScoreAdj: undefined,
+      ...PLAIN,
     });
   });
 
@@ -62,10 +85,19 @@ describe('parseRawExecConfig', () => {
       '`oom_score_adj`: expected a whole number from 0 to 1000, found -1',
     ],
     [{ command: 'sh', oom_score_adj: 1.5 }, '`oom_score_adj`: expected a whole number, found the number 1.5'],
+    [
+      { command: 'sh', ulimit: { nofiles: 1 } },
+      '`ulimit`: there is no limit "nofiles"; did you mean `nofile`?',
+    ],
+    [
+      { command: 'sh', ulimit: { nofile: '9:1' } },
+      '`ulimit`: `nofile`: the soft limit is above the hard one in the string "9:1"',
+    ],
+    [{ command: 'sh', umask: '9' }, '`umask`: expected an octal mask such as "027", found the string "9"'],
     [{ command: 'sh', argz: [] }, 'driver raw_exec has no key `argz` (did you mean `args`?)'],
     [
       { command: 'sh', port_map: {} },
-      'driver raw_exec has no key `port_map` (its keys are: command, args, work_dir, oom_score_adj)',
+      'driver raw_exec has no key `port_map` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice)',
     ],
     [
       { command: 'sh', cgroup_v2_override: '/x' },
@@ -74,7 +106,7 @@ describe('parseRawExecConfig', () => {
     [
       { args: 1, x: 1 },
       '`command`: it is missing, and required; `args`: expected a list of strings, found the number 1; ' +
-        'driver raw_exec has no key `x` (its keys are: command, args, work_dir, oom_score_adj)',
+        'driver raw_exec has no key `x` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice)',
     ],
   ];
   for (const [config, expected] of BROKEN) {
@@ -86,15 +118,18 @@ describe('parseRawExecConfig', () => {
 });
 
 describe('parseExecConfig', () => {
-  it('reads every key of Nomad’s exec driver', () => {
+  it('reads every key', () => {
     const all = {
       command: '/bin/true',
       args: ['x'],
       work_dir: '/srv',
       pid_mode: 'host',
       ipc_mode: 'private',
-      cap_add: ['net_bind_service'],
+      network_mode: 'none',
+      cap_add: ['CAP_NET_BIND_SERVICE'],
       cap_drop: ['all'],
+      no_new_privs: false,
+      seccomp: 'unconfined',
     };
     assert.deepEqual(parseExecConfig(all, 'a'), {
       command: '/bin/true',
@@ -102,8 +137,12 @@ describe('parseExecConfig', () => {
       workDir: '/srv',
       pidMode: 'host',
       ipcMode: 'private',
+      networkMode: 'none',
       capAdd: ['net_bind_service'],
       capDrop: ['all'],
+      noNewPrivs: false,
+      seccomp: false,
+      ...PLAIN,
     });
   });
 
@@ -111,6 +150,15 @@ describe('parseExecConfig', () => {
     assert.match(
       messageOf(() => parseExecConfig({ command: 'x', pid_mode: 'shared' }, 'a')),
       /`pid_mode`: expected "private" or "host", found the string "shared"$/,
+    );
+  });
+});
+
+describe('capabilities', () => {
+  it('are checked by name, with the nearest one that there is', () => {
+    assert.match(
+      messageOf(() => parseExecConfig({ command: 'x', cap_add: ['CAP_NET_ADMN'] }, 'a')),
+      /`cap_add`: there is no capability "CAP_NET_ADMN"; did you mean `net_admin`\?$/,
     );
   });
 });

@@ -295,6 +295,28 @@ describe('what happens when …', () => {
     assert.equal(story.said.at(-1), 'Killed');
   });
 
+  it('a ladder of signals: each at its time, the deadline stays where it was', () => {
+    const stopSignals = [
+      { signal: 'SIGTERM', waitMs: 3_000 },
+      { signal: 'SIGQUIT', waitMs: 2_000 },
+    ];
+    const story = new Story({ task: aTask({ stopSignals, killTimeoutMs: 5_000 }) }).up();
+    story.kill();
+    story.hooks('pre_kill');
+    const first = [
+      { kind: 'stop', runId: story.runId, signal: 'SIGTERM', graceMs: 5_000 },
+      { kind: 'set_timer', id: story.state.timer, delayMs: 3_000 },
+    ];
+    assert.deepEqual(story.effects, first);
+    story.pass(3_000).timer();
+    assert.deepEqual(story.effects, [
+      { kind: 'stop', runId: story.runId, signal: 'SIGQUIT', graceMs: 2_000 },
+    ]);
+    story.exits(signaled(3));
+    assert.deepEqual(story.said, [...SETUP, 'Started', 'Killing', 'Signaling', 'Terminated', 'Killed']);
+    assert.equal(story.state.record.stop, undefined);
+  });
+
   it('the store refuses the intent: nothing is started, and it is tried again', () => {
     const story = new Story().begin().gate().hooks('prestart');
     assert.deepEqual(kindsOf(story), ['start']);
@@ -458,6 +480,51 @@ describe('restored', () => {
       story.hooks('pre_kill').exits(signaled(15));
       assert.deepEqual(story.said, [...SETUP, 'Started', ...KILLED]);
     }
+  });
+
+  describe('in the middle of a stop', () => {
+    const found = (story: Story): Story => {
+      interrupted(story);
+      story.tell({ kind: 'recovered_running', runId: story.runId, ref: REF, startedAtMs: 5 });
+      return story;
+    };
+    const stopped = (over = {}): Story => {
+      const story = new Story({ task: aTask({ killTimeoutMs: 10_000, ...over }) }).up();
+      story.kill();
+      return story.hooks('pre_kill');
+    };
+
+    it('the rest of the shutdown delay is waited for, and nothing is said twice', () => {
+      const story = found(stopped({ shutdownDelayMs: 8_000 }).pass(5_000));
+      assert.deepEqual(story.effects, [{ kind: 'set_timer', id: story.state.timer, delayMs: 3_000 }]);
+      story.timer();
+      story.exits(signaled(15));
+      assert.deepEqual(story.said, [...SETUP, 'Started', 'Waiting for Shutdown Delay', ...KILLED]);
+    });
+
+    it('the deadline of the signal counts on', () => {
+      const story = found(stopped().pass(7_000));
+      assert.deepEqual(story.effects, [
+        { kind: 'stop', runId: story.runId, signal: 'SIGTERM', graceMs: 3_000 },
+      ]);
+      story.exits(signaled(2));
+      assert.deepEqual(story.said, [...SETUP, 'Started', ...KILLED]);
+    });
+
+    it('tries that failed count on: an unkillable task stays one', () => {
+      const story = stopped();
+      for (let i = 0; i < 5; i++) {
+        story.tell({ kind: 'stop_failed', runId: story.runId, error: 'still there' });
+        if (i < 4) story.timer();
+      }
+      assert.equal(story.phase, 'unkillable');
+      found(story);
+      assert.equal(story.phase, 'unkillable');
+      assert.deepEqual(kindsOf(story), ['stop']);
+      story.tell({ kind: 'stop_failed', runId: story.runId, error: 'still there' });
+      assert.equal(story.said.filter((type) => type === 'Kill Failed').length, 5);
+      assert.deepEqual(story.effects, [{ kind: 'set_timer', id: story.state.timer, delayMs: 120_000 }]);
+    });
   });
 
   it('a restart asked for survives the agent', () => {

@@ -17,7 +17,7 @@ function input(over: Partial<TaskEnvInput> = {}): TaskEnvInput {
     task: aTask({ name: 'server', meta: { owner: 'task' } }),
     allocId: 'a1b2c3d4-0000-4000-8000-000000000000',
     allocIndex: 2,
-    paths: { allocDir: '/d/alloc', taskDir: '/d/server', secretsDir: '/d/server/secrets' },
+    paths: { allocDir: '/d/alloc', localDir: '/d/server/local', secretsDir: '/d/server/secrets' },
     agentEnv: { PATH: '/agent/bin', HOME: '/root', AWS_SECRET_ACCESS_KEY: 'hush', HOLDFAST_TOKEN: 'hush' },
     node: { 'attr.kernel.name': 'linux', 'meta.rack': 'r1', 'node.datacenter': 'dc1' },
     hookEnv: [],

@@ -1,0 +1,165 @@
+/** Owns how the tests speak to the holdfast in the guest: its API by curl, its unit by systemctl. */
+import assert from 'node:assert/strict';
+import type { AllocListStub, Run, TaskEventRow, TaskState } from '../../src/api/wire.js';
+import { until } from '../helpers/until.js';
+import type { Machine } from './machine.js';
+
+const DATA_DIR = '/var/lib/holdfast';
+/** The guest is slow, and shares this machine with others. */
+const PATIENCE_MS = 90_000;
+
+export interface GuestTask {
+  readonly allocId: string;
+  readonly job: string;
+  readonly task: string;
+  readonly state: TaskState;
+}
+
+export class GuestHost {
+  readonly machine: Machine;
+
+  constructor(machine: Machine) {
+    this.machine = machine;
+  }
+
+  async request(method: string, path: string, body?: unknown): Promise<{ status: number; text: string }> {
+    const text = body === undefined ? '' : Buffer.from(JSON.stringify(body)).toString('base64');
+    const feed = text === '' ? '' : `echo ${text} | base64 -d | `;
+    const data = text === '' ? '' : '--data-binary @- -H content-type:application/json';
+    const said = await this.machine.sh(
+      `${feed}curl -sg -m 60 -w '\\n%{http_code}' -X ${method} ${data} --unix-socket ${DATA_DIR}/holdfast.sock 'http://h${path}'`,
+    );
+    const at = said.text.trimEnd().lastIndexOf('\n');
+    return { status: Number(said.text.slice(at + 1)), text: said.text.slice(0, Math.max(at, 0)) };
+  }
+
+  async get(path: string): Promise<unknown> {
+    const { status, text } = await this.request('GET', path);
+    assert.equal(status, 200, `GET ${path}: ${text}`);
+    return JSON.parse(text) as unknown;
+  }
+
+  async register(job: object): Promise<void> {
+    const { status, text } = await this.request('PUT', '/v1/jobs', { Job: job });
+    assert.equal(status, 200, text);
+  }
+
+  async purge(job: string): Promise<void> {
+    await this.request('DELETE', `/v1/job/${job}?purge=true`);
+    await until(
+      `${job} is purged`,
+      async () => (await this.request('GET', `/v1/job/${job}`)).status === 404,
+      { timeoutMs: PATIENCE_MS, everyMs: 300 },
+    );
+  }
+
+  async tasks(job?: string): Promise<readonly GuestTask[]> {
+    const allocs = (await this.get('/v1/allocations')) as readonly AllocListStub[];
+    return allocs
+      .filter((alloc) => job === undefined || alloc.JobID === job)
+      .flatMap((alloc) =>
+        Object.entries(alloc.TaskStates).map(([task, state]) => ({
+          allocId: alloc.ID,
+          job: alloc.JobID,
+          task,
+          state,
+        })),
+      );
+  }
+
+  /** Waits until `fact` holds of the tasks of a job, and gives them. */
+  async untilTasks(
+    job: string,
+    what: string,
+    fact: (tasks: readonly GuestTask[]) => boolean,
+  ): Promise<readonly GuestTask[]> {
+    let seen: readonly GuestTask[] = [];
+    return await until(
+      `${job}: ${what}`,
+      async () => {
+        seen = await this.tasks(job);
+        return fact(seen) ? seen : undefined;
+      },
+      {
+        timeoutMs: PATIENCE_MS,
+        everyMs: 300,
+        lastSeen: () => seen.map(({ task, state }) => [task, state.State, state.Holdfast]),
+      },
+    );
+  }
+
+  async runs(allocId: string, task: string): Promise<readonly Run[]> {
+    return (await this.get(`/v1/holdfast/allocation/${allocId}/runs?task=${task}`)) as readonly Run[];
+  }
+
+  async events(job: string): Promise<readonly TaskEventRow[]> {
+    return (await this.get(`/v1/holdfast/events?job=${job}&limit=10000`)) as readonly TaskEventRow[];
+  }
+
+  /** Pid and start time of every running task: what must not change. */
+  async identities(): Promise<readonly string[]> {
+    const running = (await this.tasks()).filter(({ state }) => state.State === 'running');
+    const pids = running.map(({ state }) => state.Holdfast.Pid);
+    const stats = await this.machine.out(
+      `cut -d' ' -f1,22 ${pids.map((pid) => `/proc/${pid}/stat`).join(' ')}`,
+    );
+    return stats.split('\n').sort();
+  }
+
+  /** One property of the unit, as systemd says it. */
+  async unit(property: string): Promise<string> {
+    return await this.machine.out(`systemctl show -P ${property} holdfast`);
+  }
+
+  /** Waits until the daemon answers. */
+  async answers(): Promise<void> {
+    await until(
+      'the daemon answers',
+      async () => [200, 500].includes((await this.request('GET', '/v1/agent/health')).status),
+      { timeoutMs: PATIENCE_MS, everyMs: 300 },
+    );
+  }
+
+  /** What a task wrote down with each of its starts. */
+  async starts(allocId: string): Promise<number> {
+    return Number(await this.machine.out(`wc -l < ${DATA_DIR}/alloc/${allocId}/alloc/data/starts`));
+  }
+}
+
+/** A job of one task in shell. */
+export function shellJob(
+  id: string,
+  script: string,
+  more: {
+    readonly count?: number;
+    readonly type?: 'service' | 'batch';
+    readonly restart?: object;
+    readonly resources?: object;
+  } = {},
+): object {
+  return {
+    ID: id,
+    Type: more.type ?? 'service',
+    TaskGroups: [
+      {
+        Name: 'group',
+        Count: more.count ?? 1,
+        Tasks: [
+          {
+            Name: 'task',
+            Driver: 'raw_exec',
+            Config: { command: '/bin/sh', args: ['-c', script] },
+            KillSignal: 'SIGTERM',
+            KillTimeout: 5e9,
+            RestartPolicy: more.restart ?? { Attempts: 0, Mode: 'fail' },
+            Resources: { CPU: 50, MemoryMB: 32, ...more.resources },
+          },
+        ],
+      },
+    ],
+  };
+}
+
+/** Counts its starts, numbers its lines, and stays. */
+export const STEADY =
+  'echo $$ >> "$NOMAD_ALLOC_DIR/data/starts"; n=0; while :; do n=$((n+1)); echo "line $n"; sleep 1; done';
