@@ -17,13 +17,14 @@ import { Cgroups } from '../executor/cgroups.js';
 import { Launcher } from '../executor/launcher.js';
 import { sweepRunDirs } from '../executor/sweep.js';
 import { HostSampler } from '../stats/host.js';
+import { Collector } from '../scheduler/collector.js';
 import { Drainer } from '../scheduler/drainer.js';
 import { Scheduler } from '../scheduler/scheduler.js';
 import { openSqliteStore } from '../state/sqlite-store.js';
 import type { StateStore } from '../state/store.js';
 import { taskDirHook } from '../taskrunner/hooks/task-dir.js';
 import type { AgentConfig } from './config.js';
-import { DataDir } from './data-dir.js';
+import { DataDir, readDiskUse } from './data-dir.js';
 import { Doctor } from './doctor.js';
 import { createDrivers } from './drivers.js';
 import { bindToHost, readMachineMark } from './host-binding.js';
@@ -122,12 +123,26 @@ export async function startAgent(
     scope.add('tasks', () => allocs.shutdown());
     const scheduler: Scheduler = new Scheduler({
       clock,
+      bootId,
       logger,
       store,
       allocs,
       removeAllocDir: (allocId) => dataDir.removeAlloc(allocId),
       mayPlace: () => drainer.scheduling.eligible,
     });
+    const collector = scope.own(
+      'collector',
+      new Collector({
+        clock,
+        logger,
+        store,
+        allocs,
+        limits: config.gc,
+        diskUse: () => readDiskUse(config.dataDir),
+        removeAllocDir: (allocId) => dataDir.removeAlloc(allocId),
+        exclusively: (work) => scheduler.exclusively(work),
+      }),
+    );
     const drainer: Drainer = new Drainer({
       clock,
       logger,
@@ -161,11 +176,13 @@ export async function startAgent(
       drainer,
       allocs,
       node,
+      collector,
       doctor,
       host: new HostSampler(clock, config.dataDir),
       warnings: () => [...warnings(store), ...strays],
     });
     await scheduler.restore();
+    collector.start();
     void drainer.step();
     await lookFirst(allocs, clock, logger);
     // Read only now: it is half of all the code, and a task that died meanwhile need not wait for it.

@@ -8,6 +8,7 @@ import { LOG_LEVELS, type LogLevel } from '../base/log.js';
 import { defaultDataDir, socketPath } from '../base/paths.js';
 import type { KnownToken } from '../base/tokens.js';
 import { readDuration } from '../jobspec/units.js';
+import type { CollectorLimits } from '../scheduler/collector.js';
 import type { ExecSettings } from '../drivers/exec.js';
 import { readGid, readTls, readTokens } from './access.js';
 import { EXEC_KEYS, execSettings, hostVolumes, type HostVolume } from './exec-settings.js';
@@ -33,6 +34,8 @@ export interface AgentConfig {
   readonly nodeName: string | undefined;
   readonly datacenter: string;
   readonly meta: Readonly<Record<string, string>>;
+  /** What is forgotten, and when. */
+  readonly gc: CollectorLimits;
   /** What tasks of the driver exec see and may. */
   readonly exec: ExecSettings;
   /** Directories that job files may mount, by name. */
@@ -78,6 +81,12 @@ const fileSchema = z.strictObject({
     .string()
     .regex(/^[A-Za-z0-9_.-]+$/, 'a cgroup name has only letters, digits, "_", "-" and "."')
     .optional(),
+  gc_interval: duration.refine((ms) => ms >= 1000, 'at least 1s').optional(),
+  gc_max_allocs: z.int().nonnegative().optional(),
+  gc_disk_usage_threshold: z.number().min(0).max(100).optional(),
+  gc_inode_usage_threshold: z.number().min(0).max(100).optional(),
+  gc_alloc_age: duration.optional(),
+  gc_job_age: duration.optional(),
   name: z.string().optional(),
   datacenter: z.string().optional(),
   meta: z.record(z.string(), z.string()).optional(),
@@ -110,6 +119,14 @@ export async function readAgentConfig(
     nodeName: file.name,
     datacenter: file.datacenter ?? 'dc1',
     meta: file.meta ?? {},
+    gc: {
+      intervalMs: file.gc_interval ?? 60_000,
+      maxAllocs: file.gc_max_allocs ?? 50,
+      diskUsedPercent: file.gc_disk_usage_threshold ?? 80,
+      inodesUsedPercent: file.gc_inode_usage_threshold ?? 70,
+      allocAgeMs: file.gc_alloc_age ?? 7 * 24 * 3_600_000,
+      jobAgeMs: file.gc_job_age ?? 24 * 3_600_000,
+    },
     exec: execSettings(file),
     hostVolumes: hostVolumes(file),
     acceptHost: options.acceptHost ?? false,

@@ -136,7 +136,10 @@ export class AllocRunner {
    */
   want(
     wish: Partial<
-      Pick<AllocRecord, 'desiredStatus' | 'desiredDescription' | 'noShutdownDelay' | 'jobVersion'>
+      Pick<
+        AllocRecord,
+        'desiredStatus' | 'desiredDescription' | 'noShutdownDelay' | 'jobVersion' | 'deploymentId' | 'health'
+      >
     >,
   ): AllocRecord {
     const isNewVersion = wish.jobVersion !== undefined && wish.jobVersion !== this.#alloc.jobVersion;

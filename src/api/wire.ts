@@ -7,7 +7,11 @@
  */
 export type * from './wire/agent.js';
 export type * from './wire/alloc.js';
+<<<<<<< HEAD
 export type * from './wire/check.js';
+=======
+export type * from './wire/deployment.js';
+>>>>>>> main
 export type * from './wire/doctor.js';
 export * from './wire/errors.js';
 export type * from './wire/exec.js';
@@ -16,6 +20,7 @@ export * from './wire/feed.js';
 export type * from './wire/frame.js';
 export * from './wire/job-spec.js';
 export type * from './wire/job.js';
+export type * from './wire/launch.js';
 export type * from './wire/node.js';
 export type * from './wire/plan.js';
 export type * from './wire/run.js';

@@ -125,13 +125,18 @@ export class AllocChecks {
     asked.timer = this.#deps.clock.setTimer(delayMs, () => {
       const beganMonoMs = this.#deps.clock.monoMs();
       void this.#ask(asked).then((answer) => {
-        if (asked.abort.signal.aborted) return;
+        if (!this.#isWanted(asked)) return;
         this.#take(asked, answer);
-        if (asked.abort.signal.aborted) return;
+        // The answer may have ended it.
+        if (!this.#isWanted(asked)) return;
         const tookMs = this.#deps.clock.monoMs() - beganMonoMs;
         this.#askIn(asked, Math.max(0, asked.check.intervalMs - tookMs));
       });
     });
+  }
+
+  #isWanted(asked: Asked): boolean {
+    return this.#asked.get(asked.id) === asked;
   }
 
   #ask(asked: Asked): Promise<ProbeAnswer> {

@@ -177,7 +177,11 @@ export interface Job extends FeedJob {
   readonly StatusDescription: string;
   readonly CreateIndex: number;
   readonly ParentID: string;
+  /** A deployment of this version has succeeded. */
   readonly Stable: boolean;
+  readonly Dispatched: boolean;
+  /** When the clock launches it next, or null. */
+  readonly Holdfast: { readonly NextLaunch: string | null };
 }
 
 export interface GroupSummary {
@@ -219,6 +223,7 @@ export interface JobListStub {
   readonly ModifyIndex: number;
   readonly JobModifyIndex: number;
   readonly SubmitTime: number;
+  readonly Holdfast: { readonly NextLaunch: string | null };
 }
 
 /** GET /v1/job/:id/versions. */

@@ -280,7 +280,7 @@ describe('askProbe', () => {
     const server = createServer((request, response) => {
       const code = Number(request.url?.slice(1));
       if (code === 0) return;
-      response.writeHead(code).end(`${request.method ?? ''} ${request.headers['x-test'] ?? ''}`);
+      response.writeHead(code).end(`${request.method ?? ''} ${String(request.headers['x-test'])}`);
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
