@@ -105,6 +105,7 @@ export async function startAgent(
       bootId,
       startedAtMs: clock.wallMs(),
       drivers: await drivers.fingerprints(),
+      isolation,
       cgroups,
     });
     let { maxKillTimeoutMs } = config;

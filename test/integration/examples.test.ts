@@ -24,6 +24,7 @@ const EXPECTED: Readonly<
   'checks.hcl': { code: 0, tasks: { server: run } },
   'crashing.hcl': { code: 1, tasks: { boom: failed } },
   'demo.hcl': { code: 0, tasks: { server: run, ticker: run, fickle: run } },
+  'isolated.hcl': { code: 0, tasks: { probe: complete } },
   'mock.hcl': { code: 1, tasks: { fine: complete, late: failed } },
   'stages.hcl': {
     code: 0,

@@ -18,7 +18,7 @@ export const TASK = {
       json: 'Driver',
       type: 'string',
       required: true,
-      doc: 'How the task is run: `raw_exec`, or `mock_driver` to try a job file without running anything.',
+      doc: 'How the task is run: `raw_exec`, `exec` (shut in), or `mock_driver` to try a job file without running anything.',
     }),
     config: one(untouched, {
       json: 'Config',
