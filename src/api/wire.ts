@@ -7,11 +7,8 @@
  */
 export type * from './wire/agent.js';
 export type * from './wire/alloc.js';
-<<<<<<< HEAD
 export type * from './wire/check.js';
-=======
 export type * from './wire/deployment.js';
->>>>>>> main
 export type * from './wire/doctor.js';
 export * from './wire/errors.js';
 export type * from './wire/exec.js';
