@@ -6,6 +6,8 @@
 import type { BlockSpec, Keys } from '../blocks.js';
 import type { Dialect } from '../session.js';
 import { CHECK, CHECK_RESTART } from './check.js';
+import { ARTIFACT } from './artifact.js';
+import { DISPATCH_PAYLOAD } from './dispatch-payload.js';
 import { GROUP } from './group.js';
 import { JOB } from './job.js';
 import { many } from './key.js';
@@ -19,6 +21,7 @@ import { RESOURCES } from './resources.js';
 import { RESTART } from './restart.js';
 import { SERVICE } from './service.js';
 import { TASK } from './task.js';
+import { TEMPLATE } from './template.js';
 import { UPDATE } from './update.js';
 
 export const FILE = {
@@ -56,6 +59,9 @@ export const BLOCKS: readonly BlockSpec<Keys>[] = [
   SERVICE,
   CHECK,
   CHECK_RESTART,
+  ARTIFACT,
+  TEMPLATE,
+  DISPATCH_PAYLOAD,
   RESCHEDULE,
   PERIODIC,
   PARAMETERIZED,
