@@ -12,7 +12,7 @@ import { newRunId } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
 import { Mailbox } from '../base/mailbox.js';
 import { signalNumber } from '../base/signals.js';
-import type { Driver, DriverHandle, Recovered, TaskConfig, TaskDirs } from '../drivers/driver.js';
+import type { Driver, DriverHandle, Recovered, TaskConfig, TaskDirs, TaskPaths } from '../drivers/driver.js';
 import type { ExecOptions, ExecResult } from '../drivers/sessions.js';
 import type { Session, SessionRequest } from '../executor/session.js';
 import type { TaskEvent } from '../events/task-event.js';
@@ -507,7 +507,7 @@ export class TaskRunner {
       payload: typeof payload === 'string' ? Buffer.from(payload, 'base64') : payload,
       attempt,
       env: () => this.#env(),
-      hostEnv: () => this.#env(),
+      hostEnv: () => this.#env(dirs),
       config: () => this.#resolvedConfig(this.#env()),
       emit: (event) => {
         this.#post({ kind: 'say', event });
@@ -643,15 +643,15 @@ export class TaskRunner {
 
   // ---- what is run -----------------------------------------------------------------------------------------------
 
-  #env(): TaskEnv {
-    const { job, group, task, allocId, allocIndex, dirs } = this.#subject;
+  #env(paths: TaskPaths = this.#deps.driver.taskPaths ?? this.#subject.dirs): TaskEnv {
+    const { job, group, task, allocId, allocIndex } = this.#subject;
     return buildTaskEnv({
       job,
       group,
       task,
       allocId,
       allocIndex,
-      paths: this.#deps.driver.taskPaths ?? dirs,
+      paths,
       agentEnv: this.#deps.agentEnv,
       node: this.#deps.nodeFacts,
       hookEnv: this.#hooks.env(),
