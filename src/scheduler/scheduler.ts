@@ -9,7 +9,7 @@ import { AgentError, describeError } from '../base/errors.js';
 import { newUuid, shortId } from '../base/ids.js';
 import type { Job } from '../jobspec/types.js';
 import type { AllocRecord, Change, EvaluationTrigger, FeedRow, JobRecord } from '../state/store.js';
-import { graceAfterAbsence, isActive, withStatus } from './deployment.js';
+import { graceAfterAbsence, isActive, resumed, withStatus } from './deployment.js';
 import { evaluationOf } from './evaluation.js';
 import {
   Evaluator,
@@ -225,7 +225,8 @@ export class Scheduler {
       const { job, deployment } = this.#activeDeployment(deploymentId);
       const status = pause ? 'paused' : 'running';
       const description = pause ? 'Deployment is paused' : 'Deployment is running';
-      const changed = withStatus(deployment, status, description, clock.wallMs());
+      const goesOn = pause ? deployment : resumed(deployment, momentOf(this.#deps));
+      const changed = withStatus(goesOn, status, description, clock.wallMs());
       await store.commit([{ kind: 'put_deployment', deployment: changed }], { whenRefused: 'reject' });
       await this.#evaluateOrRetry(job.id, {});
       return this.#evaluated(job, {
