@@ -22,7 +22,11 @@ import { Drainer } from '../scheduler/drainer.js';
 import { Scheduler } from '../scheduler/scheduler.js';
 import { openSqliteStore } from '../state/sqlite-store.js';
 import type { StateStore } from '../state/store.js';
+import { artifactHook } from '../taskrunner/hooks/artifact.js';
+import { dispatchPayloadHook } from '../taskrunner/hooks/dispatch-payload.js';
 import { taskDirHook } from '../taskrunner/hooks/task-dir.js';
+import { templateHook } from '../taskrunner/hooks/template.js';
+import { validateHook } from '../taskrunner/hooks/validate.js';
 import type { AgentConfig } from './config.js';
 import { DataDir, readDiskUse } from './data-dir.js';
 import { Doctor } from './doctor.js';
@@ -105,6 +109,7 @@ export async function startAgent(
       bootId,
       startedAtMs: clock.wallMs(),
       drivers: await drivers.fingerprints(),
+      isolation,
       cgroups,
     });
     let { maxKillTimeoutMs } = config;
@@ -114,7 +119,13 @@ export async function startAgent(
       logger,
       store,
       driver: (name) => drivers.get(name),
-      hooks: [taskDirHook],
+      hooks: [
+        validateHook({ denied: config.deniedUsers, drivers: config.checkedDrivers }),
+        taskDirHook,
+        dispatchPayloadHook,
+        artifactHook(),
+        templateHook({ hostPaths: config.templateHostPaths }),
+      ],
       maxKillTimeoutMs: () => maxKillTimeoutMs,
       agentEnv: process.env,
       nodeFacts: interpolationFacts(node, config),

@@ -8,6 +8,7 @@ import { LOG_LEVELS, type LogLevel } from '../base/log.js';
 import { defaultDataDir, socketPath } from '../base/paths.js';
 import type { KnownToken } from '../base/tokens.js';
 import { readDuration } from '../jobspec/units.js';
+import { USUAL_USER_RULES } from '../taskrunner/hooks/validate.js';
 import type { CollectorLimits } from '../scheduler/collector.js';
 import type { ExecSettings } from '../drivers/exec.js';
 import { readGid, readTls, readTokens } from './access.js';
@@ -42,6 +43,11 @@ export interface AgentConfig {
   readonly hostVolumes: Readonly<Record<string, HostVolume>>;
   /** Take over a data directory that was made on another host. */
   readonly acceptHost: boolean;
+  /** Whom tasks of the checked drivers must not run as. */
+  readonly deniedUsers: readonly string[];
+  readonly checkedDrivers: readonly string[];
+  /** What templates may read of this host, besides the directories of their tasks. */
+  readonly templateHostPaths: readonly string[];
 }
 
 /** What the command line may say; undefined = not said. */
@@ -90,6 +96,9 @@ const fileSchema = z.strictObject({
   name: z.string().optional(),
   datacenter: z.string().optional(),
   meta: z.record(z.string(), z.string()).optional(),
+  user_denylist: z.array(z.string()).optional(),
+  user_checked_drivers: z.array(z.string()).optional(),
+  template_host_paths: z.array(z.string().startsWith('/', 'it must be absolute')).optional(),
   ...EXEC_KEYS,
 });
 
@@ -130,6 +139,9 @@ export async function readAgentConfig(
     exec: execSettings(file),
     hostVolumes: hostVolumes(file),
     acceptHost: options.acceptHost ?? false,
+    deniedUsers: file.user_denylist ?? USUAL_USER_RULES.denied,
+    templateHostPaths: file.template_host_paths ?? [],
+    checkedDrivers: file.user_checked_drivers ?? USUAL_USER_RULES.drivers,
   };
 }
 

@@ -36,6 +36,9 @@ const NAMES: Readonly<Record<keyof AgentConfig, string>> = {
   exec: 'chroot_env or allow_caps',
   hostVolumes: 'host_volume',
   acceptHost: '--accept-host',
+  deniedUsers: 'user_denylist',
+  checkedDrivers: 'user_checked_drivers',
+  templateHostPaths: 'template_host_paths',
 };
 
 /** @param before what is in force now */

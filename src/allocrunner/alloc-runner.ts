@@ -73,6 +73,7 @@ export class AllocRunner {
           allocId: alloc.id,
           allocIndex: alloc.index,
           dirs: deps.taskDirs(alloc.id, task.name),
+          payload: deps.store.getJob(alloc.jobId)?.record.payload,
           record: this.#records.get(task.name) ?? newTaskRecord(alloc.id, task.name),
         }),
       ]),

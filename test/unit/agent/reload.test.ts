@@ -32,6 +32,9 @@ const OTHER: Required<AgentConfig> = {
   exec: { chrootEnv: {}, allowCaps: [] },
   hostVolumes: { data: { path: '/srv', readOnly: true } },
   acceptHost: true,
+  deniedUsers: ['root', 'daemon'],
+  checkedDrivers: ['raw_exec'],
+  templateHostPaths: ['/etc/app'],
 };
 
 test('each setting is either applied at once or said to need a restart, and told by its name', () => {
