@@ -58,6 +58,7 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
     },
     signalAlloc: (allocId, { task, signal }) =>
       running(allocId, task).signal(task, signal, 'signal was requested'),
+    allocChecks: (allocId) => allocs.get(allocId)?.checks() ?? [],
     openSession: (allocId, task, request, by) => running(allocId, task).openSession(task, request, by),
     allocUsage: async (allocId) => (await allocs.get(allocId)?.usage()) ?? {},
     hostUsage: () => deps.host.sample(),

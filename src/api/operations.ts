@@ -1,4 +1,5 @@
 /** Owns what the HTTP API may ask of the agent besides reading the store. Implemented in the composition root. */
+import type { KnownCheck } from '../allocrunner/checks/alloc-checks.js';
 import type { DriverFingerprint } from '../drivers/driver.js';
 import type { CgroupMode } from '../executor/cgroups.js';
 import type { Session, SessionRequest } from '../executor/session.js';
@@ -145,6 +146,8 @@ export interface AgentOperations {
     allocId: string,
     options: { readonly task: string | undefined; readonly signal: string },
   ): Promise<void>;
+  /** The checks of an alloc and how they stand; none when it is over. */
+  allocChecks(allocId: string): readonly KnownCheck[];
   /**
    * Begins a session in a running task; said in an event first.
    * @param by who asks, for the event

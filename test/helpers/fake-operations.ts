@@ -131,6 +131,10 @@ export class FakeOperations implements AgentOperations {
     }
   }
 
+  allocChecks(): readonly [] {
+    return [];
+  }
+
   allocUsage(allocId: string): Promise<Readonly<Record<string, TaskUsage>>> {
     const running = this.#store.listTasks(allocId).filter(({ state }) => state === 'running');
     return Promise.resolve(

@@ -21,6 +21,7 @@ const EXPECTED: Readonly<
   >
 > = {
   'batch.hcl': { code: 0, tasks: { count: complete } },
+  'checks.hcl': { code: 0, tasks: { server: run } },
   'crashing.hcl': { code: 1, tasks: { boom: failed } },
   'demo.hcl': { code: 0, tasks: { server: run, ticker: run, fickle: run } },
   'isolated.hcl': { code: 0, tasks: { probe: complete } },

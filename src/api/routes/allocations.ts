@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { AgentError } from '../../base/errors.js';
 import { signalNumber } from '../../base/signals.js';
+import { checksToWire } from '../check-view.js';
 import { LONGEST_EXEC_MESSAGE_BYTES, serveExec } from '../exec-socket.js';
 import { findAlloc } from '../lookup.js';
 import { parseBody } from '../query.js';
@@ -101,10 +102,10 @@ function clientRoutes(services: Services): readonly Route[] {
       methods: ['GET'],
       scope: 'read',
       path: '/v1/client/allocation/:id/checks',
-      summary: 'Always empty: there are no service checks',
+      summary: 'Says how the checks of an alloc stand, by id',
       handle: (call) => {
-        findAlloc(store, call.param('id'));
-        return {};
+        const { record } = findAlloc(store, call.param('id'));
+        return checksToWire(operations.allocChecks(record.id), record);
       },
     },
   ];

@@ -1,5 +1,5 @@
 /** Owns `holdfast status`. */
-import type { Allocation, Deployment, Job, TaskEventRow } from '../../api/wire.js';
+import type { Allocation, CheckView, Deployment, Job, TaskEventRow } from '../../api/wire.js';
 import { lookOf, writeJson, type Cli } from '../cli.js';
 import { addExamples, addJson, TARGET_HELP, type Definition } from '../command.js';
 import { CliError, EXIT } from '../exit.js';
@@ -7,7 +7,7 @@ import { fetchKnown, fetchNode, jobPath, mapBounded } from '../fetch.js';
 import { fetchTail } from '../log-tail.js';
 import { renderHost, renderStatus, type LogTail } from '../render/status.js';
 import { fetchRows } from '../rows.js';
-import { currentAllocs, resolveTarget, taskNames, type Target } from '../target.js';
+import { currentAllocs, isLive, resolveTarget, taskNames, type Target } from '../target.js';
 
 const EVENTS_SHOWN = 8;
 const LOG_LINES_SHOWN = 5;
@@ -51,15 +51,16 @@ async function showTarget(cli: Cli, text: string): Promise<void> {
     await writeJson(cli, { Job: await fetchJob(cli, target), Allocations: full });
     return;
   }
-  const [job, deployment, rows, events, logs] = await Promise.all([
+  const [job, deployment, rows, events, logs, checks] = await Promise.all([
     fetchJob(cli, target),
     fetchDeployment(cli, target),
     fetchRows(cli, allocs, target.task),
     fetchEvents(cli, target),
     fetchTails(cli, target, allocs),
+    fetchChecks(cli, allocs),
   ]);
   await cli.output.write(
-    `${renderStatus({ target: text, job, deployment, rows, events, logs }, lookOf(cli)).join('\n')}\n`,
+    `${renderStatus({ target: text, job, deployment, rows, events, logs, checks }, lookOf(cli)).join('\n')}\n`,
   );
 }
 
@@ -91,6 +92,19 @@ async function fetchEvents(cli: Cli, target: Target): Promise<readonly TaskEvent
     task: target.task,
     limit: EVENTS_SHOWN,
   });
+}
+
+async function fetchChecks(
+  cli: Cli,
+  allocs: Target['allocs'],
+): Promise<Readonly<Record<string, readonly CheckView[]>>> {
+  const found = await mapBounded(allocs.filter(isLive).slice(-MOST_TAILS), MOST_TAILS, async ({ ID }) => {
+    const checks = await cli.client.get<Readonly<Record<string, CheckView>>>(
+      `/v1/client/allocation/${ID}/checks`,
+    );
+    return [ID, Object.values(checks)] as const;
+  });
+  return Object.fromEntries(found);
 }
 
 async function fetchTails(cli: Cli, target: Target, allocs: Target['allocs']): Promise<LogTail[]> {

@@ -2,6 +2,7 @@
 import {
   nsToMs,
   rfc3339ToMs,
+  type CheckView,
   type Deployment,
   type Job,
   type Node,
@@ -38,6 +39,8 @@ export interface StatusData {
   /** Oldest first. */
   readonly events: readonly TaskEventRow[];
   readonly logs: readonly LogTail[];
+  /** By alloc id. */
+  readonly checks?: Readonly<Record<string, readonly CheckView[]>>;
 }
 
 const LABEL_COLUMNS = 9;
@@ -58,6 +61,7 @@ export function renderStatus(data: StatusData, look: Look): string[] {
     ...(data.job === null ? [] : [field('Job', jobText(data.job, look.nowMs), look)]),
     ...(data.deployment == null ? [] : deploymentLines(data.deployment, look)),
     ...allocLines(data.rows, look),
+    ...checkLines(data, look),
     ...section(
       'Events',
       data.events.map((event) => eventLine(event, look)),
@@ -278,3 +282,24 @@ function healthOf({ DeploymentStatus }: PsRow['alloc']): string {
   const { Healthy, Holdfast } = DeploymentStatus;
   return Healthy ? `, healthy ${sanitize(Holdfast.Detail)}` : `, unhealthy: ${sanitize(Holdfast.Detail)}`;
 }
+
+/** What is asked of the allocs, a line each; a check that does not pass with what it said. */
+function checkLines({ checks = {}, rows }: StatusData, look: Look): string[] {
+  const shown = [...new Set(rows.map(({ alloc }) => alloc.ID))].flatMap((id) =>
+    (checks[id] ?? []).map((check) => ({ id, check })),
+  );
+  return shown.map(({ id, check }, index) => {
+    const { Status } = check.Holdfast;
+    const said =
+      Status === 'success' || Status === 'pending' ? '' : `: ${check.Output.replace(/\s+/g, ' ').trim()}`;
+    const text = `${shortId(id)}  ${sanitize(check.Check)}  ${WORDS[Status]}${sanitize(said)}`;
+    return field(index === 0 ? 'Checks' : '', truncate(text, Math.max(20, look.width - LABEL_COLUMNS)), look);
+  });
+}
+
+const WORDS = {
+  pending: 'not known yet',
+  success: 'passing',
+  warning: 'warning',
+  failure: 'failing',
+} as const;
