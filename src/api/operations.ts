@@ -9,6 +9,7 @@ import type { NodeScheduling } from '../scheduler/drain.js';
 import type { DrainRequest } from '../scheduler/drainer.js';
 import type { JobPlan } from '../scheduler/plan.js';
 import type { HostUsage } from '../stats/host.js';
+import type { UsageSample } from '../stats/history.js';
 import type { TaskUsage } from '../stats/usage.js';
 
 /** What a registration or a stop did. */
@@ -156,6 +157,10 @@ export interface AgentOperations {
   openSession(allocId: string, task: string, request: SessionRequest, by: string): Promise<Session>;
   /** Usage of each running task of an alloc, by task name. */
   allocUsage(allocId: string): Promise<Readonly<Record<string, TaskUsage>>>;
+  /** The last samples of each running task of an alloc, by task name, oldest first. */
+  usageHistory(allocId: string): ReadonlyMap<string, readonly TaskUsage[]>;
+  /** Told of every round of samples of all running tasks. */
+  onUsage(listener: (round: readonly UsageSample[]) => void): Disposable;
   /** Usage of the host as a whole. */
   hostUsage(): Promise<HostUsage>;
   node(): NodeFacts;

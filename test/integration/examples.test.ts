@@ -30,6 +30,7 @@ const EXPECTED: Readonly<
     code: 0,
     tasks: { prepare: complete, clock: complete, work: complete, tidy: complete },
   },
+  'templates.hcl': { code: 0, tasks: { show: complete } },
   'two-tasks.hcl': { code: 0, tasks: { writer: run, reader: run } },
   'web.hcl': { code: 0, tasks: { server: run } },
   'web.json': { code: 0, tasks: { server: run } },

@@ -8,7 +8,7 @@ import { findAlloc } from '../lookup.js';
 import { parseBody } from '../query.js';
 import { WRITE, type Call, type Route } from '../route.js';
 import type { Services } from '../services.js';
-import { usageToWire } from '../usage-view.js';
+import { historyToWire, usageToWire } from '../usage-view.js';
 import type { AllocStopResponse } from '../wire.js';
 
 const RestartBody = z.looseObject({ TaskName: z.string().nullish(), AllTasks: z.boolean().nullish() });
@@ -85,6 +85,17 @@ function clientRoutes(services: Services): readonly Route[] {
           nowMs: services.clock.wallMs(),
           node: operations.node(),
         });
+      },
+    },
+    {
+      kind: 'json',
+      methods: ['GET'],
+      scope: 'read',
+      path: '/v1/holdfast/allocation/:id/usage',
+      summary: 'The last samples of what the running tasks of an alloc used',
+      handle: (call) => {
+        const { record } = findAlloc(store, call.param('id'));
+        return historyToWire(operations.usageHistory(record.id), operations.node());
       },
     },
     {

@@ -1,7 +1,7 @@
 /** Owns `holdfast status`. */
 import type { Allocation, CheckView, Deployment, Job, TaskEventRow } from '../../api/wire.js';
 import { lookOf, writeJson, type Cli } from '../cli.js';
-import { addExamples, addJson, TARGET_HELP, type Definition } from '../command.js';
+import { addExamples, addJson, flagOf, TARGET_HELP, type Definition } from '../command.js';
 import { CliError, EXIT } from '../exit.js';
 import { fetchKnown, fetchNode, jobPath, mapBounded } from '../fetch.js';
 import { fetchTail } from '../log-tail.js';
@@ -15,17 +15,31 @@ const LOG_LINES_SHOWN = 5;
 const MOST_TAILS = 3;
 
 export function define({ command, run }: Definition): void {
-  addJson(command).argument('[target]', TARGET_HELP);
+  addJson(command)
+    .argument('[target]', TARGET_HELP)
+    .option('-w, --watch', 'go on showing it until interrupted');
   addExamples(command, [
     ['holdfast status', 'is all well on this host'],
     ['holdfast status web', 'a job: verdict, reason, allocs, tasks, recent events, last log lines'],
     ['holdfast status web/api/server', 'one of its tasks'],
     ['holdfast status 7a1c9d2e', 'one alloc'],
+    ['holdfast status web -w', 'the same, live'],
   ]);
-  run(async (cli, _options, [target]) => {
-    await (target === undefined ? showHost(cli) : showTarget(cli, target));
+  run(async (cli, options, [target]) => {
+    const show = (to: Cli): Promise<void> => (target === undefined ? showHost(to) : showTarget(to, target));
+    if (flagOf(options, 'watch')) {
+      const { watch } = await import('../watch.js');
+      return watch(cli, (before) => show(withBefore(cli, before)));
+    }
+    await show(cli);
     return EXIT.ok;
   });
+}
+
+/** Writes something before the sheet, in one go with it: else it would flicker. */
+function withBefore(cli: Cli, before: string): Cli {
+  const write: Cli['output']['write'] = (text) => cli.output.write(`${before}${text.toString()}`);
+  return { ...cli, output: { ...cli.output, write } };
 }
 
 async function showHost(cli: Cli): Promise<void> {
