@@ -35,6 +35,7 @@ import { bindToHost, readMachineMark } from './host-binding.js';
 import { gatherNodeFacts, interpolationFacts, readNodeId } from './node.js';
 import { createOperations } from './operations.js';
 import { statusLine } from './status-line.js';
+import { UsageWatch } from './usage-watch.js';
 
 /** How long the doors stay shut for the sake of the tasks: most are found in a few milliseconds each. */
 const LOOK_FIRST_MS = 1_000;
@@ -181,7 +182,9 @@ export async function startAgent(
       version: VERSION,
     });
     let strays: readonly string[] = [];
+    const usage = scope.own('usage watch', new UsageWatch({ clock, logger, allocs }));
     const operations = createOperations({
+      usage,
       store,
       scheduler,
       drainer,
@@ -195,6 +198,7 @@ export async function startAgent(
     await scheduler.restore();
     collector.start();
     void drainer.step();
+    usage.start();
     await lookFirst(allocs, clock, logger);
     // Read only now: it is half of all the code, and a task that died meanwhile need not wait for it.
     const { createApiServer } = await import('../api/server.js');

@@ -50,6 +50,15 @@ export function createHttpApp(deps: HttpDeps, { guard, createServer }: ListenerO
     serverFactory: createServer,
     routerOptions: { maxParamLength: LONGEST_PARAM, ignoreTrailingSlash: true },
     exposeHeadRoutes: false,
+    // A path that no route is asked about: what would be answered otherwise holds the whole of it.
+    frameworkErrors: (error, request, reply) =>
+      void sendErrorBody(request, reply, statusOfParser(error) ?? 400, {
+        Code: 'bad_request',
+        Message:
+          error.code === 'FST_ERR_MAX_PARAM_LENGTH'
+            ? `an id in the path is too long: at most ${LONGEST_PARAM} characters`
+            : 'the path has a % that begins no character',
+      }),
   });
   // Nomad's tools send JSON without saying so.
   app.removeAllContentTypeParsers();

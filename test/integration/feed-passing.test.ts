@@ -5,7 +5,7 @@ import { Feed } from '../../src/api/feed.js';
 import { linesOf } from '../../src/api/feed-text.js';
 import { Query } from '../../src/api/query.js';
 import { View } from '../../src/api/view.js';
-import type { FeedMessage } from '../../src/api/wire.js';
+import type { FeedMessage, TaskResourceUsage } from '../../src/api/wire.js';
 import { systemClock } from '../../src/base/clock.js';
 import { openMemoryStore } from '../../src/state/memory-store.js';
 import { FakeOperations } from '../helpers/fake-operations.js';
@@ -13,12 +13,13 @@ import { putJob } from '../helpers/records.js';
 
 const stats = (key: string, value: number) => ({
   Topic: 'Stats' as const,
-  Type: 'AllocationStats' as const,
+  Type: 'TaskUsage' as const,
   Key: key,
   FilterKeys: ['web'],
   Namespace: 'default',
   Time: value,
-  Payload: { Stats: value },
+  // What it says is nobody's business here.
+  Payload: { Stats: value as unknown as TaskResourceUsage },
 });
 
 describe('what passes', () => {

@@ -5,6 +5,7 @@ import type { Evaluation } from './evaluation.js';
 import type { FeedJob } from './job.js';
 import type { Node, NodeSchedulingJson } from './node.js';
 import type { TaskEventRow } from './run.js';
+import type { TaskResourceUsage } from './usage.js';
 
 export const FEED_TOPICS = [
   'Job',
@@ -63,8 +64,8 @@ export type FeedEvent = FeedEventBase &
       }
     | {
         readonly Topic: 'Stats';
-        readonly Type: 'AllocationStats' | 'HostStats';
-        readonly Payload: { readonly Stats: unknown };
+        readonly Type: 'TaskUsage';
+        readonly Payload: { readonly Stats: TaskResourceUsage };
       }
     | {
         readonly Topic: 'Deployment';

@@ -19,6 +19,7 @@ import type {
   TemplateJson,
   UpdateJson,
 } from './job.js';
+import { portsToWire, serviceToWire } from './service-spec.js';
 import { msToNs } from './values.js';
 
 /** The job as PUT /v1/jobs takes it. `parseJobJson` of jobspec reads it back to the same job. */
@@ -37,6 +38,8 @@ export function jobSpecToWire(job: JobSpec): JobJson {
       Count: group.count,
       Meta: group.meta,
       Tasks: group.tasks.map(taskSpecToWire),
+      ...(group.ports === undefined ? {} : { Networks: [portsToWire(group.ports)] }),
+      ...(group.services === undefined ? {} : { Services: group.services.map(serviceToWire) }),
       ...(group.shutdownDelayMs === undefined ? {} : { ShutdownDelay: msToNs(group.shutdownDelayMs) }),
       ...(group.maxRunMs === undefined ? {} : { MaxRunDuration: msToNs(group.maxRunMs) }),
       ...(group.update === undefined ? {} : { Update: updateToWire(group.update) }),
@@ -102,6 +105,7 @@ function taskSpecToWire(task: Task): TaskJson {
     Leader: task.leader,
     Lifecycle:
       task.lifecycle === undefined ? null : { Hook: task.lifecycle.hook, Sidecar: task.lifecycle.sidecar },
+    ...(task.services === undefined ? {} : { Services: task.services.map(serviceToWire) }),
     ...(task.artifacts === undefined ? {} : { Artifacts: task.artifacts.map(artifactToWire) }),
     ...(task.templates === undefined ? {} : { Templates: task.templates.map(templateToWire) }),
     ...(task.dispatchPayload === undefined ? {} : { DispatchPayload: { File: task.dispatchPayload.file } }),

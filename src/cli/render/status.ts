@@ -1,5 +1,12 @@
 /** Owns the sheet of `status`: the verdict first, then why, the allocs, the tasks, what happened last. Pure. */
-import { nsToMs, rfc3339ToMs, type Job, type Node, type TaskEventRow } from '../../api/wire.js';
+import {
+  nsToMs,
+  rfc3339ToMs,
+  type CheckView,
+  type Job,
+  type Node,
+  type TaskEventRow,
+} from '../../api/wire.js';
 import { shortId } from '../../base/ids.js';
 import type { Look, Tone } from '../output.js';
 import { isLive } from '../target.js';
@@ -28,6 +35,8 @@ export interface StatusData {
   /** Oldest first. */
   readonly events: readonly TaskEventRow[];
   readonly logs: readonly LogTail[];
+  /** By alloc id. */
+  readonly checks?: Readonly<Record<string, readonly CheckView[]>>;
 }
 
 const LABEL_COLUMNS = 9;
@@ -47,6 +56,7 @@ export function renderStatus(data: StatusData, look: Look): string[] {
     ...whyLines(troubles, look),
     ...(data.job === null ? [] : [field('Job', jobText(data.job, look.nowMs), look)]),
     ...allocLines(data.rows, look),
+    ...checkLines(data, look),
     ...section(
       'Events',
       data.events.map((event) => eventLine(event, look)),
@@ -236,3 +246,24 @@ function healthOf({ DeploymentStatus }: PsRow['alloc']): string {
   const { Healthy, Holdfast } = DeploymentStatus;
   return Healthy ? `, healthy ${sanitize(Holdfast.Detail)}` : `, unhealthy: ${sanitize(Holdfast.Detail)}`;
 }
+
+/** What is asked of the allocs, a line each; a check that does not pass with what it said. */
+function checkLines({ checks = {}, rows }: StatusData, look: Look): string[] {
+  const shown = [...new Set(rows.map(({ alloc }) => alloc.ID))].flatMap((id) =>
+    (checks[id] ?? []).map((check) => ({ id, check })),
+  );
+  return shown.map(({ id, check }, index) => {
+    const { Status } = check.Holdfast;
+    const said =
+      Status === 'success' || Status === 'pending' ? '' : `: ${check.Output.replace(/\s+/g, ' ').trim()}`;
+    const text = `${shortId(id)}  ${sanitize(check.Check)}  ${WORDS[Status]}${sanitize(said)}`;
+    return field(index === 0 ? 'Checks' : '', truncate(text, Math.max(20, look.width - LABEL_COLUMNS)), look);
+  });
+}
+
+const WORDS = {
+  pending: 'not known yet',
+  success: 'passing',
+  warning: 'warning',
+  failure: 'failing',
+} as const;

@@ -11,6 +11,7 @@ import { LIFECYCLE } from './lifecycle.js';
 import { LOGS } from './logs.js';
 import { RESOURCES } from './resources.js';
 import { RESTART } from './restart.js';
+import { SERVICE } from './service.js';
 import { TEMPLATE } from './template.js';
 
 export const TASK = {
@@ -77,6 +78,10 @@ export const TASK = {
       json: 'Lifecycle',
       doc: 'When the task runs; without it, it is a main task.',
     }),
+    service: repeated(SERVICE, {
+      json: 'Services',
+      doc: 'What checks of this task are about; see `check`.',
+    }),
     artifact: repeated(ARTIFACT, { json: 'Artifacts', doc: 'Something to fetch before the task starts.' }),
     template: repeated(TEMPLATE, {
       json: 'Templates',
@@ -105,7 +110,6 @@ export const TASK = {
     scaling: 'ScalingPolicies',
     schedule: 'Schedule',
     secret: 'Secrets',
-    service: 'Services',
     vault: 'Vault',
     volume_mount: 'VolumeMounts',
   },
