@@ -6,6 +6,7 @@
 import type { AllocSubject } from '../allocrunner/alloc-table.js';
 import type { Timer } from '../base/clock.js';
 import { AgentError, describeError } from '../base/errors.js';
+import { failpoint } from '../base/failpoint.js';
 import { newUuid, shortId } from '../base/ids.js';
 import type { Job } from '../jobspec/types.js';
 import type { AllocRecord, Change, EvaluationTrigger, FeedRow, JobRecord } from '../state/store.js';
@@ -108,6 +109,7 @@ export class Scheduler {
       if (!same || isRetry) changes.push(...this.#evaluator.deploymentChanges(before?.record, job, why));
       changes.push(...this.#launcher.markChanges(before?.record, job));
       if (changes.length > 0) await store.commit(changes, { whenRefused: 'reject' });
+      failpoint('scheduler.after_job');
       await this.#evaluateOrRetry(spec.id, { retryFailed: true });
       this.#launcher.start();
       return this.#evaluated(job, { unchanged: same, triggeredBy: 'job-register', beganAfter });
