@@ -102,7 +102,7 @@ export class Machine implements AsyncDisposable {
 
   /** Cuts the power: what the guest has not sent to its disks is gone. */
   async cut(): Promise<void> {
-    await this.#end(() => this.#process?.kill('SIGKILL'));
+    await this.#end((child) => child.kill('SIGKILL'));
   }
 
   /** Waits until the machine has switched itself off (a reboot ends it as well: boot it again). */
@@ -126,12 +126,12 @@ export class Machine implements AsyncDisposable {
     await this.cut();
   }
 
-  async #end(act: () => void): Promise<void> {
+  async #end(act: (child: ChildProcess) => void): Promise<void> {
     const child = this.#process;
     this.#process = undefined;
     if (child !== undefined && child.exitCode === null && child.signalCode === null) {
       const ended = once(child, 'exit');
-      act();
+      act(child);
       await ended;
     }
     this.#shell?.destroy();

@@ -440,7 +440,7 @@ describe('holdfast on a machine of its own', () => {
     const known = new Set(jobs.map(({ ID }) => ID));
     for (const id of acked)
       assert.ok(known.has(`burst-${id}`), `job burst-${id} was acknowledged and is gone`);
-    for (const { JobID, AllocID, index } of ends) {
+    for (const { JobID, AllocID } of ends) {
       const runs = await host.runs(AllocID, 'task');
       const ended = runs.filter(({ Exit }) => Exit?.Kind === 'exited');
       assert.deepEqual(
@@ -449,11 +449,11 @@ describe('holdfast on a machine of its own', () => {
         `${JobID}: ${JSON.stringify(runs)}`,
       );
       assert.equal(runs.length, 1, `${JobID} was run again`);
-      assert.ok(index > 0);
     }
     const latest = Math.max(...told.map(({ index }) => index));
-    const events = (await host.request('GET', '/v1/allocations')).text;
-    assert.ok(events.length > 0 && latest > 0);
+    const headers = await machine.out(`${curl} -o /dev/null -D - http://h/v1/jobs`);
+    const index = Number(/x-nomad-index: (\d+)/i.exec(headers)?.[1]);
+    assert.ok(index >= latest, `event ${latest} was told, and the store is at ${index}`);
     // All the others come to an end too, each as it must.
     await until(
       'every job of the burst is over',
@@ -509,9 +509,17 @@ interface Told {
 }
 
 function toldEvents(line: string): Told[] {
-  const { Index, Events = [] } = JSON.parse(line) as {
-    Index?: number;
-    Events?: readonly { readonly Payload: { readonly TaskEvent: Omit<Told, 'index'> } }[];
-  };
+  interface Message {
+    readonly Index?: number;
+    readonly Events?: readonly { readonly Payload: { readonly TaskEvent: Omit<Told, 'index'> } }[];
+  }
+  let message: Message;
+  try {
+    message = JSON.parse(line) as Message;
+  } catch {
+    // Two programs write to one port: a line that was cut in two was told, but cannot be read here.
+    return [];
+  }
+  const { Index, Events = [] } = message;
   return Events.map(({ Payload }) => ({ ...Payload.TaskEvent, index: Index ?? 0 }));
 }
