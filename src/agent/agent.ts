@@ -17,13 +17,18 @@ import { Cgroups } from '../executor/cgroups.js';
 import { Launcher } from '../executor/launcher.js';
 import { sweepRunDirs } from '../executor/sweep.js';
 import { HostSampler } from '../stats/host.js';
+import { Collector } from '../scheduler/collector.js';
 import { Drainer } from '../scheduler/drainer.js';
 import { Scheduler } from '../scheduler/scheduler.js';
 import { openSqliteStore } from '../state/sqlite-store.js';
 import type { StateStore } from '../state/store.js';
+import { artifactHook } from '../taskrunner/hooks/artifact.js';
+import { dispatchPayloadHook } from '../taskrunner/hooks/dispatch-payload.js';
 import { taskDirHook } from '../taskrunner/hooks/task-dir.js';
+import { templateHook } from '../taskrunner/hooks/template.js';
+import { validateHook } from '../taskrunner/hooks/validate.js';
 import type { AgentConfig } from './config.js';
-import { DataDir } from './data-dir.js';
+import { DataDir, readDiskUse } from './data-dir.js';
 import { Doctor } from './doctor.js';
 import { createDrivers } from './drivers.js';
 import { bindToHost, readMachineMark } from './host-binding.js';
@@ -104,6 +109,7 @@ export async function startAgent(
       bootId,
       startedAtMs: clock.wallMs(),
       drivers: await drivers.fingerprints(),
+      isolation,
       cgroups,
     });
     let { maxKillTimeoutMs } = config;
@@ -113,7 +119,13 @@ export async function startAgent(
       logger,
       store,
       driver: (name) => drivers.get(name),
-      hooks: [taskDirHook],
+      hooks: [
+        validateHook({ denied: config.deniedUsers, drivers: config.checkedDrivers }),
+        taskDirHook,
+        dispatchPayloadHook,
+        artifactHook(),
+        templateHook({ hostPaths: config.templateHostPaths }),
+      ],
       maxKillTimeoutMs: () => maxKillTimeoutMs,
       agentEnv: process.env,
       nodeFacts: interpolationFacts(node, config),
@@ -122,12 +134,26 @@ export async function startAgent(
     scope.add('tasks', () => allocs.shutdown());
     const scheduler: Scheduler = new Scheduler({
       clock,
+      bootId,
       logger,
       store,
       allocs,
       removeAllocDir: (allocId) => dataDir.removeAlloc(allocId),
       mayPlace: () => drainer.scheduling.eligible,
     });
+    const collector = scope.own(
+      'collector',
+      new Collector({
+        clock,
+        logger,
+        store,
+        allocs,
+        limits: config.gc,
+        diskUse: () => readDiskUse(config.dataDir),
+        removeAllocDir: (allocId) => dataDir.removeAlloc(allocId),
+        exclusively: (work) => scheduler.exclusively(work),
+      }),
+    );
     const drainer: Drainer = new Drainer({
       clock,
       logger,
@@ -161,11 +187,13 @@ export async function startAgent(
       drainer,
       allocs,
       node,
+      collector,
       doctor,
       host: new HostSampler(clock, config.dataDir),
       warnings: () => [...warnings(store), ...strays],
     });
     await scheduler.restore();
+    collector.start();
     void drainer.step();
     await lookFirst(allocs, clock, logger);
     // Read only now: it is half of all the code, and a task that died meanwhile need not wait for it.

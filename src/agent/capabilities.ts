@@ -1,20 +1,22 @@
 /** Owns what this host lets us do to tasks, and for each thing it does not, what the operator can do about it. Pure. */
 import type { HostCapability } from '../api/operations.js';
 import type { Cgroups } from '../executor/cgroups.js';
+import type { HostIsolation } from '../executor/host-isolation.js';
 
 export interface HostSeen {
   readonly cgroups: Pick<Cgroups, 'mode' | 'controllers' | 'missing'>;
   readonly uid: number;
+  readonly isolation: HostIsolation;
 }
 
 /** In the order of what an operator misses most. */
-export function decideCapabilities({ cgroups, uid }: HostSeen): readonly HostCapability[] {
+export function decideCapabilities({ cgroups, uid, isolation }: HostSeen): readonly HostCapability[] {
   const { mode, controllers } = cgroups;
   const limit = (name: string, controller: string, without: string): HostCapability => {
     const has = controllers.has(controller);
     return has
       ? { name, available: true, detail: `by the ${controller} controller of cgroup ${mode}`, cure: '' }
-      : { name, available: false, detail: without, cure: cureFor(controller, { cgroups, uid }) };
+      : { name, available: false, detail: without, cure: cureFor(controller, { cgroups, uid, isolation }) };
   };
   const isRoot = uid === 0;
   return [
@@ -29,13 +31,35 @@ export function decideCapabilities({ cgroups, uid }: HostSeen): readonly HostCap
         mode === 'none'
           ? 'processes are found by their parents and a mark in their environment: one that hides can escape'
           : 'by its cgroup: nothing escapes',
-      cure: mode === 'none' ? cureFor('any', { cgroups, uid }) : '',
+      cure: mode === 'none' ? cureFor('any', { cgroups, uid, isolation }) : '',
     },
     {
       name: 'run as another user',
       available: isRoot,
       detail: isRoot ? 'the agent is root' : 'every task runs as the user of the agent',
       cure: isRoot ? '' : 'start the agent as root',
+    },
+    ...shutIn(isolation),
+  ];
+}
+
+function shutIn({ fault, namespaces, userNamespace, seccomp }: HostIsolation): readonly HostCapability[] {
+  const kinds = [...namespaces].filter((name) => name !== 'user' || userNamespace).join(', ');
+  return [
+    {
+      name: 'shut tasks in',
+      available: fault === undefined,
+      detail:
+        fault === undefined
+          ? `own root and namespaces (${kinds})`
+          : `driver exec cannot be used: ${fault.problem}`,
+      cure: fault?.cure ?? '',
+    },
+    {
+      name: 'filter system calls',
+      available: seccomp,
+      detail: seccomp ? 'by seccomp' : 'driver exec works only with seccomp = "unconfined"',
+      cure: seccomp ? '' : 'use a kernel with CONFIG_SECCOMP_FILTER',
     },
   ];
 }

@@ -8,6 +8,8 @@ import { LOG_LEVELS, type LogLevel } from '../base/log.js';
 import { defaultDataDir, socketPath } from '../base/paths.js';
 import type { KnownToken } from '../base/tokens.js';
 import { readDuration } from '../jobspec/units.js';
+import { USUAL_USER_RULES } from '../taskrunner/hooks/validate.js';
+import type { CollectorLimits } from '../scheduler/collector.js';
 import type { ExecSettings } from '../drivers/exec.js';
 import { readGid, readTls, readTokens } from './access.js';
 import { EXEC_KEYS, execSettings, hostVolumes, type HostVolume } from './exec-settings.js';
@@ -33,12 +35,19 @@ export interface AgentConfig {
   readonly nodeName: string | undefined;
   readonly datacenter: string;
   readonly meta: Readonly<Record<string, string>>;
+  /** What is forgotten, and when. */
+  readonly gc: CollectorLimits;
   /** What tasks of the driver exec see and may. */
   readonly exec: ExecSettings;
   /** Directories that job files may mount, by name. */
   readonly hostVolumes: Readonly<Record<string, HostVolume>>;
   /** Take over a data directory that was made on another host. */
   readonly acceptHost: boolean;
+  /** Whom tasks of the checked drivers must not run as. */
+  readonly deniedUsers: readonly string[];
+  readonly checkedDrivers: readonly string[];
+  /** What templates may read of this host, besides the directories of their tasks. */
+  readonly templateHostPaths: readonly string[];
 }
 
 /** What the command line may say; undefined = not said. */
@@ -78,9 +87,18 @@ const fileSchema = z.strictObject({
     .string()
     .regex(/^[A-Za-z0-9_.-]+$/, 'a cgroup name has only letters, digits, "_", "-" and "."')
     .optional(),
+  gc_interval: duration.refine((ms) => ms >= 1000, 'at least 1s').optional(),
+  gc_max_allocs: z.int().nonnegative().optional(),
+  gc_disk_usage_threshold: z.number().min(0).max(100).optional(),
+  gc_inode_usage_threshold: z.number().min(0).max(100).optional(),
+  gc_alloc_age: duration.optional(),
+  gc_job_age: duration.optional(),
   name: z.string().optional(),
   datacenter: z.string().optional(),
   meta: z.record(z.string(), z.string()).optional(),
+  user_denylist: z.array(z.string()).optional(),
+  user_checked_drivers: z.array(z.string()).optional(),
+  template_host_paths: z.array(z.string().startsWith('/', 'it must be absolute')).optional(),
   ...EXEC_KEYS,
 });
 
@@ -110,9 +128,20 @@ export async function readAgentConfig(
     nodeName: file.name,
     datacenter: file.datacenter ?? 'dc1',
     meta: file.meta ?? {},
+    gc: {
+      intervalMs: file.gc_interval ?? 60_000,
+      maxAllocs: file.gc_max_allocs ?? 50,
+      diskUsedPercent: file.gc_disk_usage_threshold ?? 80,
+      inodesUsedPercent: file.gc_inode_usage_threshold ?? 70,
+      allocAgeMs: file.gc_alloc_age ?? 7 * 24 * 3_600_000,
+      jobAgeMs: file.gc_job_age ?? 24 * 3_600_000,
+    },
     exec: execSettings(file),
     hostVolumes: hostVolumes(file),
     acceptHost: options.acceptHost ?? false,
+    deniedUsers: file.user_denylist ?? USUAL_USER_RULES.denied,
+    templateHostPaths: file.template_host_paths ?? [],
+    checkedDrivers: file.user_checked_drivers ?? USUAL_USER_RULES.drivers,
   };
 }
 

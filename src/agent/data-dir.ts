@@ -1,5 +1,5 @@
 /** Owns the layout of the data directory (contract §7). */
-import { chmod, mkdir, rm, stat } from 'node:fs/promises';
+import { chmod, mkdir, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AgentError, describeSystemError, errnoOf } from '../base/errors.js';
 import type { TaskDirs } from '../drivers/driver.js';
@@ -66,6 +66,17 @@ export class DataDir {
   async removeAlloc(allocId: string): Promise<void> {
     await rm(join(this.allocDir, allocId), { recursive: true, force: true });
   }
+}
+
+/** How full the disk below `path` is, as those who are not root see it. */
+export async function readDiskUse(path: string): Promise<{ usedPercent: number; inodesUsedPercent: number }> {
+  const { blocks, bfree, bavail, files, ffree } = await statfs(path);
+  const usable = blocks - bfree + bavail;
+  return {
+    usedPercent: usable === 0 ? 0 : (100 * (blocks - bfree)) / usable,
+    // Some file systems do not count them.
+    inodesUsedPercent: files === 0 ? 0 : (100 * (files - ffree)) / files,
+  };
 }
 
 /** As mkdir with `recursive`, which never comes back where the kernel lets nobody make one (`/proc/x`). */

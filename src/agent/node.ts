@@ -4,6 +4,7 @@ import type { NodeFacts } from '../api/operations.js';
 import { newUuid } from '../base/ids.js';
 import type { DriverFingerprint } from '../drivers/driver.js';
 import type { Cgroups } from '../executor/cgroups.js';
+import type { HostIsolation } from '../executor/host-isolation.js';
 import type { StateStore } from '../state/store.js';
 import { decideCapabilities } from './capabilities.js';
 import type { AgentConfig } from './config.js';
@@ -33,6 +34,7 @@ export function gatherNodeFacts(input: {
   readonly startedAtMs: number;
   readonly drivers: Readonly<Record<string, DriverFingerprint>>;
   readonly cgroups: Cgroups;
+  readonly isolation: HostIsolation;
 }): NodeFacts {
   const { config, drivers } = input;
   const name = config.nodeName ?? hostname();
@@ -60,7 +62,11 @@ export function gatherNodeFacts(input: {
     socket: config.socket,
     nodeVersion: process.version,
     cgroupMode: input.cgroups.mode,
-    capabilities: decideCapabilities({ cgroups: input.cgroups, uid: process.getuid?.() ?? 0 }),
+    capabilities: decideCapabilities({
+      cgroups: input.cgroups,
+      uid: process.getuid?.() ?? 0,
+      isolation: input.isolation,
+    }),
     startedAtMs: input.startedAtMs,
     attributes,
     drivers,

@@ -3,6 +3,7 @@ import type { AllocRunner } from '../allocrunner/alloc-runner.js';
 import type { AllocTable } from '../allocrunner/alloc-table.js';
 import type { AgentOperations, JobChange, NodeFacts } from '../api/operations.js';
 import { AgentError } from '../base/errors.js';
+import type { Collector } from '../scheduler/collector.js';
 import type { Drainer } from '../scheduler/drainer.js';
 import type { Evaluated, Scheduler } from '../scheduler/scheduler.js';
 import type { StateStore } from '../state/store.js';
@@ -15,6 +16,7 @@ export interface OperationsDeps {
   readonly drainer: Drainer;
   readonly allocs: AllocTable;
   readonly node: NodeFacts;
+  readonly collector: Collector;
   readonly doctor: Doctor;
   readonly host: HostSampler;
   readonly warnings: () => readonly string[];
@@ -42,6 +44,14 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
     planJob: (job) => scheduler.plan(job),
     stopJob: async (jobId, options) => toChange(jobId, await scheduler.stop(jobId, options)),
     stopAlloc: (allocId, { noShutdownDelay }) => scheduler.stopAlloc(allocId, noShutdownDelay),
+    dispatchJob: (jobId, dispatch) => scheduler.dispatch(jobId, dispatch),
+    forcePeriodic: (jobId) => scheduler.forcePeriodic(jobId),
+    nextLaunchMs: (jobId) => scheduler.nextLaunchMs(jobId),
+    failDeployment: (id) => scheduler.failDeployment(id),
+    pauseDeployment: (id, pause) => scheduler.pauseDeployment(id, pause),
+    setAllocHealth: (id, said) => scheduler.setHealth(id, said),
+    collectGarbage: () => deps.collector.collectAll(),
+    collectAlloc: (allocId) => deps.collector.collect(allocId),
     restartAlloc: (allocId, { task, allTasks }) => {
       const runner = running(allocId, task);
       return allTasks ? runner.restartAll() : runner.restart(task, 'restart was requested');

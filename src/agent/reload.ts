@@ -32,9 +32,13 @@ const NAMES: Readonly<Record<keyof AgentConfig, string>> = {
   nodeName: 'name',
   datacenter: 'datacenter',
   meta: 'meta',
+  gc: 'gc_…',
   exec: 'chroot_env or allow_caps',
   hostVolumes: 'host_volume',
   acceptHost: '--accept-host',
+  deniedUsers: 'user_denylist',
+  checkedDrivers: 'user_checked_drivers',
+  templateHostPaths: 'template_host_paths',
 };
 
 /** @param before what is in force now */

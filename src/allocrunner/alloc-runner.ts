@@ -73,6 +73,7 @@ export class AllocRunner {
           allocId: alloc.id,
           allocIndex: alloc.index,
           dirs: deps.taskDirs(alloc.id, task.name),
+          payload: deps.store.getJob(alloc.jobId)?.record.payload,
           record: this.#records.get(task.name) ?? newTaskRecord(alloc.id, task.name),
         }),
       ]),
@@ -105,7 +106,10 @@ export class AllocRunner {
    */
   want(
     wish: Partial<
-      Pick<AllocRecord, 'desiredStatus' | 'desiredDescription' | 'noShutdownDelay' | 'jobVersion'>
+      Pick<
+        AllocRecord,
+        'desiredStatus' | 'desiredDescription' | 'noShutdownDelay' | 'jobVersion' | 'deploymentId' | 'health'
+      >
     >,
   ): AllocRecord {
     const isNewVersion = wish.jobVersion !== undefined && wish.jobVersion !== this.#alloc.jobVersion;

@@ -44,6 +44,7 @@ export function feedAllocToWire(
     DesiredDescription: alloc.desiredDescription,
     ClientStatus: alloc.clientStatus,
     ClientDescription: alloc.clientDescription,
+    DeploymentID: alloc.deploymentId ?? '',
     DeploymentStatus: deploymentStatusToWire(alloc, index),
     TaskStates: Object.fromEntries(tasks.map((task) => [task.task, taskStateToWire(task, context)])),
     ModifyIndex: index,
@@ -63,6 +64,22 @@ function deploymentStatusToWire({ health }: AllocRecord, index: number): AllocDe
   };
 }
 
+function trackerToWire(
+  { reschedule }: AllocRecord,
+  { nodeId }: WireContext,
+): AllocListStub['RescheduleTracker'] {
+  const events = reschedule?.events ?? [];
+  if (events.length === 0) return null;
+  return {
+    Events: events.map(({ at, previousAllocId, delayMs }) => ({
+      RescheduleTime: msToNs(at.wallMs),
+      PrevAllocID: previousAllocId,
+      PrevNodeID: nodeId,
+      Delay: msToNs(delayMs),
+    })),
+  };
+}
+
 /** @param job the version that the alloc runs; undefined when it is no longer on record */
 export function allocToStub(
   alloc: Indexed<AllocRecord>,
@@ -70,13 +87,20 @@ export function allocToStub(
   job: JobRecord | undefined,
   context: WireContext,
 ): AllocListStub {
+  const { next } = alloc.record.reschedule ?? {};
+  const waits = alloc.record.nextAllocId === undefined ? next : undefined;
   return {
     ...feedAllocToWire(alloc.record, tasks, alloc.modifyIndex, context),
     EvalID: '',
     JobType: job?.spec.type ?? '',
-    FollowupEvalID: '',
-    NextAllocation: '',
-    RescheduleTracker: null,
+    FollowupEvalID: waits?.evalId ?? '',
+    PreviousAllocation: alloc.record.previousAllocId ?? '',
+    NextAllocation: alloc.record.nextAllocId ?? '',
+    RescheduleTracker: trackerToWire(alloc.record, context),
+    Holdfast: {
+      RescheduleAt: waits === undefined ? null : msToRfc3339(waits.at.wallMs),
+      RescheduleStopped: alloc.record.reschedule?.gaveUp ?? '',
+    },
     CreateIndex: alloc.createIndex,
   };
 }
@@ -94,7 +118,6 @@ export function allocToWire(
     Job: job?.wire ?? null,
     Resources: sumResources(group?.tasks ?? []),
     TaskResources: Object.fromEntries(group?.tasks.map((task) => [task.name, resourcesToWire(task)]) ?? []),
-    PreviousAllocation: '',
     Metrics: {},
   };
 }

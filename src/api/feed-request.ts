@@ -4,7 +4,7 @@ import type { Query } from './query.js';
 import { FEED_TOPICS } from './wire.js';
 
 /** Topics of Nomad's that a tool may name and that never have an event here. */
-const SILENT_TOPICS = ['Deployment', 'Service'];
+const SILENT_TOPICS = ['Service'];
 const KNOWN_TOPICS = new Set<string>([...FEED_TOPICS, ...SILENT_TOPICS]);
 /** More `topic=` than any reader needs; each costs a look-up per event. */
 const MOST_TOPICS = 100;

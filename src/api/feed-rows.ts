@@ -2,6 +2,7 @@
 import type { FeedRow } from '../state/store.js';
 import { feedAllocToWire, NAMESPACE, type WireContext } from './alloc-to-wire.js';
 import { feedJobToWire } from './job-to-wire.js';
+import { deploymentToWire, evaluationToWire } from './scheduling-to-wire.js';
 import { eventRowToWire } from './task-to-wire.js';
 import { nodeSchedulingToWire } from './node-view.js';
 import { parseNodeScheduling } from '../scheduler/drain.js';
@@ -80,7 +81,28 @@ export function feedRowToWire(row: FeedRow, context: WireContext): FeedEvent {
         FilterKeys: [payload.jobId, payload.event.allocId],
         Payload: { TaskEvent: eventRowToWire(payload.event, payload.jobId) },
       };
+    case 'DeploymentStatusUpdate':
+      return {
+        ...base,
+        Topic: payload.topic,
+        Type: payload.type,
+        FilterKeys: [payload.deployment.jobId],
+        Payload: { Deployment: deploymentToWire(payload.deployment, at(row.index)) },
+      };
+    case 'EvaluationUpdated':
+      return {
+        ...base,
+        Topic: payload.topic,
+        Type: payload.type,
+        FilterKeys: [payload.evaluation.jobId],
+        Payload: { Evaluation: evaluationToWire(payload.evaluation, at(row.index)) },
+      };
   }
+}
+
+/** A row tells what was at its index; when the thing was made is not in it. */
+function at(index: number): { readonly createIndex: number; readonly modifyIndex: number } {
+  return { createIndex: index, modifyIndex: index };
 }
 
 /** The newest rows, without a gap. */

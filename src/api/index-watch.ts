@@ -7,7 +7,17 @@ import type { FeedRow, StateStore } from '../state/store.js';
 
 /** What a blocking query may wait for. */
 export type WatchKey =
-  'jobs' | 'allocs' | 'events' | 'node' | `job/${string}` | `alloc/${string}` | `events/${string}`;
+  | 'jobs'
+  | 'allocs'
+  | 'events'
+  | 'node'
+  | 'deployments'
+  | 'evaluations'
+  | `job/${string}`
+  | `alloc/${string}`
+  | `events/${string}`
+  | `deployments/${string}`
+  | `evaluations/${string}`;
 
 /** Keys remembered. Beyond it all are forgotten at once, which costs each waiting caller one early answer. */
 const MOST_KEYS = 20_000;
@@ -99,5 +109,18 @@ function keysOf({ payload }: FeedRow): readonly WatchKey[] {
       return ['node'];
     case 'TaskEvent':
       return ['events', `events/${payload.jobId}`, `events/${payload.event.allocId}`];
+    // By the thing itself, and by its job.
+    case 'DeploymentStatusUpdate':
+      return [
+        'deployments',
+        `deployments/${payload.deployment.id}`,
+        `deployments/${payload.deployment.jobId}`,
+      ];
+    case 'EvaluationUpdated':
+      return [
+        'evaluations',
+        `evaluations/${payload.evaluation.id}`,
+        `evaluations/${payload.evaluation.jobId}`,
+      ];
   }
 }

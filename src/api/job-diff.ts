@@ -21,7 +21,7 @@ interface Differences {
 }
 
 /** Maps whose keys the user chose: `Env[PORT]`. */
-const MAPS = new Set(['Env', 'Meta']);
+const MAPS = new Set(['Env', 'Meta', 'GetterOptions', 'GetterHeaders']);
 
 /** @param before undefined when there is no such job: then all of it is new */
 export function diffJobs(before: JobJson | undefined, after: JobJson): JobDiff {

@@ -1,8 +1,10 @@
 /** Owns the way from stored jobs to the wire. Pure: what a shape needs besides its record is passed in. */
+import { isPattern } from '../scheduler/place.js';
 import type { AllocRecord, Indexed, JobRecord } from '../state/store.js';
 import {
   jobSpecToWire,
   msToNs,
+  msToRfc3339,
   type FeedJob,
   type GroupSummary,
   type Job,
@@ -23,8 +25,24 @@ export function feedJobToWire(job: JobRecord, index: number): FeedJob {
   };
 }
 
+/** What of a job does not stand in its record. */
+export interface JobFacts {
+  /** A deployment of this version has succeeded. */
+  readonly stable: boolean;
+  /** When the clock launches it next; undefined = not. */
+  readonly nextLaunchMs: number | undefined;
+  /** How its launches are; undefined = it has none. */
+  readonly children?: JobSummary['Children'] | undefined;
+}
+
+const NO_FACTS: JobFacts = { stable: false, nextLaunchMs: undefined };
+
 /** A job in full. @param allocs all its allocs: they decide about its status */
-export function jobToWire(job: Indexed<JobRecord>, allocs: readonly Indexed<AllocRecord>[]): Job {
+export function jobToWire(
+  job: Indexed<JobRecord>,
+  allocs: readonly Indexed<AllocRecord>[],
+  facts: JobFacts = NO_FACTS,
+): Job {
   return {
     ...feedJobToWire(job.record, job.modifyIndex),
     Status: reduceJobStatus(
@@ -33,14 +51,19 @@ export function jobToWire(job: Indexed<JobRecord>, allocs: readonly Indexed<Allo
     ),
     StatusDescription: '',
     CreateIndex: job.createIndex,
-    ParentID: '',
-    Stable: false,
+    ParentID: job.record.parentId ?? '',
+    Stable: facts.stable,
+    Dispatched: job.record.dispatched ?? false,
+    Holdfast: { NextLaunch: facts.nextLaunchMs === undefined ? null : msToRfc3339(facts.nextLaunchMs) },
   };
 }
 
 /** A job runs while an alloc of it is alive, is dead when none is any more, and pends before the first. */
 export function reduceJobStatus(job: JobRecord, allocs: readonly AllocRecord[]): JobStatus {
   if (allocs.some(isAlive)) return 'running';
+  // It waits to be launched.
+  if (isPattern(job.spec)) return job.stopped ? 'dead' : 'running';
+  if (!job.stopped && allocs.some(awaitsReschedule)) return 'pending';
   return job.stopped || allocs.length > 0 ? 'dead' : 'pending';
 }
 
@@ -50,10 +73,15 @@ function isAlive(alloc: AllocRecord): boolean {
   );
 }
 
+function awaitsReschedule({ reschedule, nextAllocId }: AllocRecord): boolean {
+  return reschedule?.next !== undefined && nextAllocId === undefined;
+}
+
 /** Counts the allocs of each group by client status. */
 export function jobSummaryToWire(
   job: Indexed<JobRecord>,
   allocs: readonly Indexed<AllocRecord>[],
+  facts: JobFacts = NO_FACTS,
 ): JobSummary {
   const groups = job.record.spec.groups.map((group): [string, GroupSummary] => {
     const statuses = allocs
@@ -78,14 +106,18 @@ export function jobSummaryToWire(
     JobID: job.record.id,
     Namespace: job.record.spec.namespace,
     Summary: Object.fromEntries(groups),
-    Children: { Pending: 0, Running: 0, Dead: 0 },
+    Children: facts.children ?? { Pending: 0, Running: 0, Dead: 0 },
     CreateIndex: job.createIndex,
     ModifyIndex: Math.max(job.modifyIndex, ...allocs.map(({ modifyIndex }) => modifyIndex)),
   };
 }
 
-export function jobToStub(job: Indexed<JobRecord>, allocs: readonly Indexed<AllocRecord>[]): JobListStub {
-  const wire = jobToWire(job, allocs);
+export function jobToStub(
+  job: Indexed<JobRecord>,
+  allocs: readonly Indexed<AllocRecord>[],
+  facts: JobFacts = NO_FACTS,
+): JobListStub {
+  const wire = jobToWire(job, allocs, facts);
   return {
     ID: wire.ID,
     ParentID: wire.ParentID,
@@ -94,12 +126,13 @@ export function jobToStub(job: Indexed<JobRecord>, allocs: readonly Indexed<Allo
     Datacenters: wire.Datacenters,
     Type: wire.Type,
     Priority: wire.Priority,
-    Periodic: false,
-    ParameterizedJob: false,
+    Periodic: wire.Periodic !== null,
+    ParameterizedJob: wire.ParameterizedJob !== null,
     Stop: wire.Stop,
     Status: wire.Status,
     StatusDescription: wire.StatusDescription,
-    JobSummary: jobSummaryToWire(job, allocs),
+    JobSummary: jobSummaryToWire(job, allocs, facts),
+    Holdfast: wire.Holdfast,
     Version: wire.Version,
     CreateIndex: wire.CreateIndex,
     ModifyIndex: wire.ModifyIndex,

@@ -3,6 +3,7 @@ import type { DriverFingerprint } from '../drivers/driver.js';
 import type { CgroupMode } from '../executor/cgroups.js';
 import type { Session, SessionRequest } from '../executor/session.js';
 import type { Job } from '../jobspec/types.js';
+import type { Dispatch } from '../scheduler/launch.js';
 import type { NodeScheduling } from '../scheduler/drain.js';
 import type { DrainRequest } from '../scheduler/drainer.js';
 import type { JobPlan } from '../scheduler/plan.js';
@@ -15,12 +16,22 @@ export interface JobChange {
   readonly version: number;
   /** Id of the evaluation that carried it out; stand-alone, it is complete when the call returns. */
   readonly evalId: string;
-  /** Store index after the change. */
+  /** Store index before and after the change. */
+  readonly beganAfter: number;
   readonly index: number;
   /** Feed index at which the job itself was last changed (Nomad's JobModifyIndex, for `check_index`). */
   readonly jobModifyIndex: number;
   /** True when the job was already exactly so and nothing was done. */
   readonly unchanged: boolean;
+}
+
+/** What a change of a deployment did. */
+export interface DeploymentChange {
+  readonly evalId: string;
+  readonly beganAfter: number;
+  readonly index: number;
+  /** The version that the job has gone on to, with the spec of the last good one. */
+  readonly revertedTo?: number | undefined;
 }
 
 /** One thing that a host lets us do to tasks, or does not. */
@@ -102,6 +113,25 @@ export interface AgentOperations {
     allocId: string,
     options: { readonly noShutdownDelay: boolean },
   ): Promise<{ readonly evalId: string; readonly index: number }>;
+  /** Runs a parameterized job. @throws AgentError not_found, bad_request, store_unavailable */
+  dispatchJob(jobId: string, dispatch: Dispatch): Promise<JobChange>;
+  /** Launches a periodic job now. @throws AgentError not_found, bad_request, store_unavailable */
+  forcePeriodic(jobId: string): Promise<JobChange>;
+  /** When a periodic job is launched next, in wall time; undefined = not by the clock. */
+  nextLaunchMs(jobId: string): number | undefined;
+  /** @throws AgentError not_found, bad_request (it is over), store_unavailable */
+  failDeployment(deploymentId: string): Promise<DeploymentChange>;
+  /** @throws AgentError not_found, bad_request (it is over), store_unavailable */
+  pauseDeployment(deploymentId: string, pause: boolean): Promise<DeploymentChange>;
+  /** Says how allocs are. @throws AgentError not_found, bad_request, store_unavailable */
+  setAllocHealth(
+    deploymentId: string,
+    said: { readonly healthy: readonly string[]; readonly unhealthy: readonly string[] },
+  ): Promise<DeploymentChange>;
+  /** Forgets all dead allocs and launches that nothing needs. @returns how many allocs */
+  collectGarbage(): Promise<number>;
+  /** Forgets one. @throws AgentError not_found, bad_request (it is needed) */
+  collectAlloc(allocId: string): Promise<void>;
   /**
    * Restarts one task, or the running ones, of an alloc; with `allTasks` the whole of it anew, in the order of its
    * first start, what has ended too. @throws AgentError not_running, not_found, store_unavailable

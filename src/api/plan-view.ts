@@ -1,7 +1,14 @@
 /** Owns how a plan looks on the wire. Pure. */
 import type { JobPlan, PlannedAction, PlannedPlace } from '../scheduler/plan.js';
 import { diffJobs } from './job-diff.js';
-import { jobSpecToWire, ZERO_TIME, type GroupUpdates, type JobDiff, type PlanResponse } from './wire.js';
+import {
+  jobSpecToWire,
+  msToNs,
+  msToRfc3339,
+  type GroupUpdates,
+  type JobDiff,
+  type PlanResponse,
+} from './wire.js';
 
 /** Words that Nomad's CLI shows beside a group. */
 const UPDATE_WORDS: Readonly<Record<PlannedAction, string>> = {
@@ -26,12 +33,18 @@ export function planToWire(
     Diff: options.withDiff ? diffOf(plan) : null,
     FailedTGAllocs: null,
     JobModifyIndex: plan.before?.modifyIndex ?? 0,
-    NextPeriodicLaunch: ZERO_TIME,
+    NextPeriodicLaunch: msToRfc3339(plan.nextLaunchMs),
     CreatedEvals: [],
     Warnings: options.warnings,
     Holdfast: {
       Version: plan.after.version,
       Unchanged: plan.after === plan.before?.record,
+      Deployment: plan.deployment.map(({ group, maxParallel, minHealthyMs, autoRevert }) => ({
+        Group: group,
+        MaxParallel: maxParallel,
+        MinHealthyTime: msToNs(minHealthyMs),
+        AutoRevert: autoRevert,
+      })),
       Places: plan.places.map(({ group, index, allocId, action, why, tasks }) => ({
         Group: group,
         Index: index,

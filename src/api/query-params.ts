@@ -18,6 +18,7 @@ export const QUERY_PARAMETERS: ReadonlyMap<string, Parameter> = new Map([
   ['follow', flag('Go on while there is more to come')],
   ['format', { ...text('Format of the metrics'), enum: ['prometheus'] }],
   ['height', count('Lines of the terminal to begin with')],
+  ['idempotency_token', text('A dispatch with the same token gives the job that was made then')],
   ['index', count('Answer only when something has changed after this index; of the feed: begin after it')],
   ['job', text('Job id')],
   ['limit', count('At most so many: events, or bytes of a file')],

@@ -20,10 +20,12 @@ import type { AgentOperations } from './operations.js';
 import type { Route } from './route.js';
 import { allocationRoutes } from './routes/allocations.js';
 import { agentRoutes, evaluationRoutes, hostRoutes, nodeRoutes, searchRoutes } from './routes/cluster.js';
+import { deploymentRoutes } from './routes/deployments.js';
 import { feedRoutes } from './routes/feed.js';
 import { fileRoutes } from './routes/files.js';
 import { holdfastRoutes } from './routes/holdfast.js';
 import { jobRoutes } from './routes/jobs.js';
+import { gcRoutes, launchRoutes } from './routes/launches.js';
 import { logRoutes } from './routes/logs.js';
 import { metricRoutes } from './routes/metrics.js';
 import { monitorRoutes } from './routes/monitor.js';
@@ -97,7 +99,7 @@ export async function createApiServer(deps: ApiDeps, listen: ListenOptions): Pro
     // One listener for each request in hand is no leak.
     setMaxListeners(0, leaving.signal);
     const counts = scope.own('metric counts', new MetricCounts(store));
-    const routes = buildRoutes({ ...deps, view, evaluations: new EvaluationLog(clock) }, feed, counts);
+    const routes = buildRoutes({ ...deps, view, evaluations: new EvaluationLog(store) }, feed, counts);
     const sockets = new Sockets({ routes, clock, logger, leaving: leaving.signal });
     let changeTls: (tls: TlsSettings) => void = () => undefined;
     const start = async (
@@ -161,6 +163,9 @@ function buildRoutes(services: Services, feed: Feed, counts: MetricCounts): read
   const routes: Route[] = [
     ...jobRoutes(services),
     ...allocationRoutes(services),
+    ...deploymentRoutes(services),
+    ...launchRoutes(services),
+    ...gcRoutes(services),
     ...evaluationRoutes(services),
     ...nodeRoutes(services),
     ...hostRoutes(services),

@@ -1,8 +1,16 @@
 /** Owns answers that are put together from several records: the store in, wire shapes out. Reads only. */
 import type { AllocRecord, Indexed, JobRecord, StateStore, TaskRecord } from '../state/store.js';
+import { isPattern } from '../scheduler/place.js';
 import type { AgentOperations } from './operations.js';
 import { allocToStub, allocToWire, feedAllocToWire, type WireContext } from './alloc-to-wire.js';
-import { feedJobToWire, jobSummaryToWire, jobToStub, jobToWire } from './job-to-wire.js';
+import {
+  feedJobToWire,
+  jobSummaryToWire,
+  jobToStub,
+  jobToWire,
+  reduceJobStatus,
+  type JobFacts,
+} from './job-to-wire.js';
 import { nodeToWire } from './node-view.js';
 import type {
   Allocation,
@@ -42,21 +50,25 @@ export class View {
     return this.#store
       .listJobs()
       .filter(({ record }) => record.id.startsWith(prefix))
-      .map((job) => jobToStub(job, allocs.get(job.record.id) ?? []));
+      .map((job) => jobToStub(job, allocs.get(job.record.id) ?? [], this.#factsOf(job.record, allocs)));
   }
 
   job(job: Indexed<JobRecord>): Job {
-    return jobToWire(job, this.#store.listAllocs({ jobId: job.record.id }));
+    return jobToWire(job, this.#store.listAllocs({ jobId: job.record.id }), this.#factsOf(job.record));
   }
 
   jobSummary(job: Indexed<JobRecord>): JobSummary {
-    return jobSummaryToWire(job, this.#store.listAllocs({ jobId: job.record.id }));
+    const allocs = this.#store.listAllocs({ jobId: job.record.id });
+    return jobSummaryToWire(job, allocs, this.#factsOf(job.record));
   }
 
   jobVersions(job: Indexed<JobRecord>): JobVersions {
     const allocs = this.#store.listAllocs({ jobId: job.record.id });
     const versions = this.#store.listJobVersions(job.record.id);
-    return { Versions: versions.map((version) => jobToWire(version, allocs)), Diffs: null };
+    return {
+      Versions: versions.map((version) => jobToWire(version, allocs, this.#factsOf(version.record))),
+      Diffs: null,
+    };
   }
 
   allocStubs(filter: { readonly jobId?: string; readonly prefix?: string }): readonly AllocListStub[] {
@@ -84,6 +96,36 @@ export class View {
         .listAllocs()
         .map((alloc) => feedAllocToWire(alloc.record, this.#tasks(alloc), alloc.modifyIndex, context)),
     };
+  }
+
+  /** @param allocs by job, when they were read already */
+  #factsOf(job: JobRecord, allocs?: ReadonlyMap<string, readonly Indexed<AllocRecord>[]>): JobFacts {
+    const { id, version, spec } = job;
+    return {
+      stable: this.#store
+        .listDeployments({ jobId: id })
+        .some(({ record }) => record.jobVersion === version && record.status === 'successful'),
+      nextLaunchMs: spec.periodic === undefined ? undefined : this.#operations.nextLaunchMs(id),
+      children: isPattern(spec) ? this.#countChildren(id, allocs) : undefined,
+    };
+  }
+
+  #countChildren(
+    parentId: string,
+    allocs?: ReadonlyMap<string, readonly Indexed<AllocRecord>[]>,
+  ): JobSummary['Children'] {
+    const count = { pending: 0, running: 0, dead: 0 };
+    for (const { record } of this.#store.listJobs()) {
+      if (record.parentId !== parentId) continue;
+      const own = allocs?.get(record.id) ?? this.#store.listAllocs({ jobId: record.id });
+      count[
+        reduceJobStatus(
+          record,
+          own.map((alloc) => alloc.record),
+        )
+      ] += 1;
+    }
+    return { Pending: count.pending, Running: count.running, Dead: count.dead };
   }
 
   /** The job in the version that the alloc runs. */

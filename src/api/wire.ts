@@ -7,6 +7,7 @@
  */
 export type * from './wire/agent.js';
 export type * from './wire/alloc.js';
+export type * from './wire/deployment.js';
 export type * from './wire/doctor.js';
 export * from './wire/errors.js';
 export type * from './wire/exec.js';
@@ -15,6 +16,7 @@ export * from './wire/feed.js';
 export type * from './wire/frame.js';
 export * from './wire/job-spec.js';
 export type * from './wire/job.js';
+export type * from './wire/launch.js';
 export type * from './wire/node.js';
 export type * from './wire/plan.js';
 export type * from './wire/run.js';

@@ -7,7 +7,8 @@ import { systemClock } from '../base/clock.js';
 import { nearest } from '../jobspec/nearest.js';
 import { chooseAddress } from './address.js';
 import type { Cli } from './cli.js';
-import { flagOf, textOf, type CommandModule, type Options } from './command.js';
+import { flagOf, TARGET_HELP, textOf, type CommandModule, type Options } from './command.js';
+import type { CommandFacts, Operand } from './completion-scripts.js';
 import { CliError, EXIT } from './exit.js';
 import { ApiClient } from './http.js';
 import { processOutput, type Output } from './output.js';
@@ -37,6 +38,21 @@ const COMMANDS: readonly Entry[] = [
     name: 'plan',
     summary: 'say what running a job file would do, without doing it',
     load: () => import('./commands/plan.js'),
+  },
+  {
+    name: 'init',
+    summary: 'write an example of a job file',
+    load: () => import('./commands/init.js'),
+  },
+  {
+    name: 'import',
+    summary: 'make a job file of a config of another tool',
+    load: () => import('./commands/import.js'),
+  },
+  {
+    name: 'schema',
+    summary: 'print the JSON Schema of job files',
+    load: () => import('./commands/schema.js'),
   },
   { name: 'ps', summary: 'list tasks, failed ones first', load: () => import('./commands/ps.js') },
   {
@@ -73,6 +89,11 @@ const COMMANDS: readonly Entry[] = [
     name: 'token',
     summary: 'make a token for the API on TCP',
     load: () => import('./commands/token.js'),
+  },
+  {
+    name: 'completion',
+    summary: 'print a script for bash, zsh or fish',
+    load: () => import('./commands/completion.js'),
   },
   { name: 'version', summary: 'print the version', load: () => import('./commands/version.js') },
 ];
@@ -155,6 +176,42 @@ export async function runCli(words: readonly string[], world: World): Promise<nu
     note(`holdfast: ${error.message}`);
     return error.exitCode;
   }
+}
+
+/** What each command declares, for completion and for tests of the help. Loads them all. */
+export async function describeCommands(): Promise<readonly CommandFacts[]> {
+  return (await loadCommands()).map(({ command, summary }) => ({
+    name: command.name(),
+    summary,
+    options: command.options
+      .filter(({ long, hidden }) => long !== undefined && !hidden)
+      .map(({ long, short, flags, description }) => ({
+        long: long ?? '',
+        short,
+        takes: !/[<[]/.test(flags) ? 'nothing' : /<(?:file|dir|path)>/.test(flags) ? 'file' : 'text',
+        summary: description,
+      })),
+    operands: command.registeredArguments.map((argument) => operandOf(argument.name(), argument.description)),
+  }));
+}
+
+/** Every command with its options and its help, and nothing that runs it. */
+export async function loadCommands(): Promise<readonly { command: Command; summary: string }[]> {
+  return Promise.all(
+    COMMANDS.map(async ({ name, summary, load }) => {
+      const command = new Command(name).description(summary);
+      (await load()).define({ command, argv: [], run: () => undefined });
+      return { command, summary };
+    }),
+  );
+}
+
+function operandOf(name: string, description: string): Operand {
+  if (description === TARGET_HELP) return { kind: 'target' };
+  if (name === 'signal')
+    return { kind: 'words', words: ['HUP', 'INT', 'QUIT', 'TERM', 'USR1', 'USR2', 'KILL', 'STOP', 'CONT'] };
+  if (/^\w+(?:, \w+)*$/.test(description)) return { kind: 'words', words: description.split(', ') };
+  return /file|words/.test(name) ? { kind: 'file' } : { kind: 'none' };
 }
 
 function adviceOn(word: string): string {

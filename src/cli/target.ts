@@ -3,7 +3,7 @@
  * one task is meant). Pure.
  */
 import type { AllocListStub, JobListStub } from '../api/wire.js';
-import { SHORTEST_PREFIX } from '../base/ids.js';
+import { shortId, SHORTEST_PREFIX } from '../base/ids.js';
 import { nearest } from '../jobspec/nearest.js';
 import { CliError, EXIT } from './exit.js';
 
@@ -95,6 +95,12 @@ function unknownPart(what: string, name: string, where: string, names: readonly 
   const advice =
     guess === undefined ? `it has ${names.join(', ') || 'none'}` : `did you mean ${JSON.stringify(guess)}?`;
   return new CliError(EXIT.notFound, `${where} has no ${what} ${JSON.stringify(name)}: ${advice}`);
+}
+
+/** Everything that may be written as a TARGET: jobs, their parts, and the short ids of allocs that are not over. */
+export function listTargetNames({ jobs, allocs }: Known): readonly string[] {
+  const ids = allocs.filter(isLive).map(({ ID }) => shortId(ID));
+  return [...new Set([...jobs.map(({ ID }) => ID), ...allocs.flatMap(pathsOf), ...ids])];
 }
 
 function groupsOf(allocs: readonly AllocListStub[]): string[] {

@@ -59,6 +59,16 @@ const STAGES: ReadonlyMap<string, (detail: string) => string> = new Map([
   ['log_dir', (dir: string) => `cannot write logs to ${dir}`],
   ['oom_score_adj', () => 'cannot set oom_score_adj'],
   ['clone', () => 'cannot make a process'],
+  ['user_namespace', () => 'cannot make a user namespace'],
+  ['namespaces', (which: string) => `cannot make a ${which} namespace of its own`],
+  ['init', () => 'cannot make process 1 of the pid namespace'],
+  ['root', () => 'cannot make a root of its own'],
+  ['mount', (what: string) => `cannot mount ${what}`],
+  ['network', () => 'cannot raise the loopback of its network'],
+  ['rlimit', (limit: string) => `cannot set the limit ${describeLimit(limit)}`],
+  ['nice', () => 'cannot set its niceness'],
+  ['capabilities', () => 'cannot give it its capabilities'],
+  ['seccomp', () => 'cannot filter its system calls'],
   ['gate', (how: string) => `the task was ${how}`],
 ]);
 
@@ -89,11 +99,39 @@ export function describeStartFailure(record: StartFailedRecord): string {
   if (record.errno === 0 || record.errno === KILLED) return what;
   const [, text] = getSystemErrorMap().get(-record.errno) ?? [];
   const reason = `${text ?? 'unknown error'} (${errno})`;
-  const hint =
-    record.stage === 'exec' && errno === 'ENOENT'
-      ? '; if the file is there, the interpreter in its first line, or its loader, is not'
-      : '';
+  const hint = hintFor(record.stage, errno, record.detail);
   return `${what}: ${reason}${hint}`;
+}
+
+/** `nofile 1024 4096` → `nofile to 1024 (hard 4096)`. */
+function describeLimit(text: string): string {
+  const [name = text, soft = '', hard = ''] = text.split(' ');
+  const say = (value: string): string => (value === '-1' ? 'unlimited' : value);
+  return `${name} to ${say(soft)} (hard ${say(hard)})`;
+}
+
+/** What to do, where that is known. */
+function hintFor(stage: string, errno: string, detail: string): string {
+  if (stage === 'exec' && errno === 'ENOENT') {
+    return detail.startsWith('/')
+      ? '; if the file is there, the interpreter in its first line, or its loader, is not'
+      : ": it is neither in /local nor on the task's PATH, in the task's own root";
+  }
+  if (errno !== 'EPERM' && errno !== 'EACCES') return '';
+  switch (stage) {
+    case 'rlimit':
+      return '; it is above what the agent has itself: raise that (LimitNOFILE= and the like in its unit), or ask for less';
+    case 'nice':
+      return '; only an agent that is root, with CAP_SYS_NICE, gives a task more than its share';
+    case 'capabilities':
+      return '; the agent does not have them itself';
+    case 'user_namespace':
+    case 'namespaces':
+    case 'root':
+      return '; "holdfast node status" says what this host can do, and what to change';
+    default:
+      return '';
+  }
 }
 
 /** The error that a driver's `start` throws for it. */

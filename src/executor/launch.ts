@@ -56,7 +56,7 @@ const LAUNCH_WITHIN_MS = 30_000;
  * @throws AgentError executor_failed, start_failed; nothing is left behind then
  */
 export async function launchRun(deps: LaunchDeps, request: LaunchRequest): Promise<LaunchOutcome> {
-  if (!isAbsolute(request.spec.path))
+  if (!isAbsolute(request.spec.path) && (request.spec.isolation?.search.length ?? 0) === 0)
     throw new AgentError('start_failed', `the path of a program must be absolute: ${request.spec.path}`);
   const created = await prepare(deps, request);
   // From here on it may run: a fault of ours must not look like a start that failed.

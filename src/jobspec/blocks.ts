@@ -63,6 +63,8 @@ export interface BlockRead<K extends Keys> {
   /** False when a fault was told of it: then rules between its keys cannot be judged. */
   readonly clean: boolean;
   readonly path: string;
+  /** Where its body stands. */
+  readonly at: number;
 }
 
 /** What was read of a block; a key that is missing, null or faulty is undefined. */
@@ -133,7 +135,7 @@ export function readBlock<K extends Keys>(
   const keys = Object.fromEntries(
     Object.keys(spec.keys).map((name) => [name, withoutFaulty(found.get(name))]),
   ) as Values<K>;
-  return { keys, clean: session.faults.length === faultsBefore, path };
+  return { keys, clean: session.faults.length === faultsBefore, path, at: body.at };
 }
 
 function withoutFaulty(value: unknown): unknown {

@@ -29,6 +29,17 @@ export const DEFAULTS = {
   leftovers: { value: 'kill', source: NOMAD },
   leader: { value: false, source: NOMAD },
   sidecar: { value: false, source: NOMAD },
+  artifactDestination: { value: 'local/', source: NOMAD },
+  artifactMode: { value: 'any', source: NOMAD },
+  artifactChown: { value: false, source: NOMAD },
+  templatePerms: { value: '0644', source: NOMAD },
+  changeMode: { value: 'restart', source: NOMAD },
+  splayMs: { value: 5_000, source: NOMAD },
+  templateEnv: { value: false, source: NOMAD },
+  errorOnMissingKey: { value: false, source: NOMAD },
+  templateOnce: { value: false, source: NOMAD },
+  leftDelimiter: { value: '{{', source: NOMAD },
+  rightDelimiter: { value: '}}', source: NOMAD },
 } as const satisfies Record<string, Default<unknown>>;
 
 /** Keys of `restart` that Nomad has not; chosen so that nothing changes for a file of Nomad's. */
@@ -115,6 +126,8 @@ export const BOUNDS = {
   factor: { least: 1, most: 100, source: OURS },
   jitter: { least: 0, most: 1, source: OURS },
   maxFiles: { least: 1, most: 10_000, source: NOMAD },
+  /** -1 = not set; the kernel's highest is "nobody at all". */
+  fileOwner: { least: -1, most: 4_294_967_294, source: NOMAD },
   maxFileSizeMib: { least: 1, most: 1_048_576, source: NOMAD },
 } as const;
 

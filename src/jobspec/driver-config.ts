@@ -156,6 +156,17 @@ const MOCK = z.strictObject({
 
 const SCHEMAS = { raw_exec: RAW_EXEC, exec: EXEC, mock_driver: MOCK } as const;
 
+/** JSON Schema of each driver's config block. */
+export function driverSchemas(): Readonly<Record<DriverName, Readonly<Record<string, unknown>>>> {
+  const schemaOf = (schema: z.ZodType): Record<string, unknown> => {
+    const made: Record<string, unknown> = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+    return Object.fromEntries(Object.entries(made).filter(([key]) => key !== '$schema'));
+  };
+  return Object.fromEntries(
+    Object.entries(SCHEMAS).map(([name, schema]) => [name, schemaOf(schema)]),
+  ) as Record<DriverName, Record<string, unknown>>;
+}
+
 /** Keys that Nomad's driver of that name has and ours has not: told apart from misspelt ones. */
 const NOT_YET: Readonly<Record<DriverName, readonly string[]>> = {
   raw_exec: ['cgroup_v1_override', 'cgroup_v2_override', 'denied_envvars'],

@@ -1,5 +1,6 @@
 /** Owns docs/jobspec.md: the reference of all keys, made from the tables. scripts/gen-jobspec-doc.mjs writes it. */
 import type { BlockSpec, KeyDoc, Keys } from './blocks.js';
+import { DEFAULT_CAPABILITIES } from './capability-names.js';
 import { RESTART_DEFAULTS } from './defaults.js';
 import { FUNCTIONS } from './hcl-functions.js';
 import { BLOCKS } from './schema/file.js';
@@ -125,7 +126,32 @@ const DRIVERS = `## config
 | \`command\` | string | required | Absolute path, or a name that is looked up in the task's PATH |
 | \`args\` | list of strings | \`[]\` | Arguments. No shell reads them |
 | \`work_dir\` | string | the task's directory | Working directory, absolute |
-| \`oom_score_adj\` | number (0…1000) | unchanged | Higher = killed earlier when the host runs out of memory |
+| \`oom_score_adj\` | number (0…1000) | \`0\` | Higher = killed earlier when the host runs out of memory. Never inherited from the agent |
+| \`ulimit\` ✚ | block | see below | Limits of setrlimit(2), each \`"SOFT:HARD"\`, one number for both, or \`"unlimited"\`: \`ulimit { nofile = "1024:4096" }\`. One that cannot be set is a failed start |
+| \`umask\` ✚ | octal text | \`"022"\` | Mode bits that new files do not get |
+| \`nice\` ✚ | number (-20…19) | \`0\` | Higher = others go first |
+
+Without \`ulimit\` a task may have 1024 open files, and raise that to 524288 or to what the agent may have; it writes no core
+files until it raises that limit itself. Its other limits are those that the agent was started with.
+
+\`exec\` runs a program shut in, and takes the same keys. The task has a root of its own, made of parts of the host and copied
+from nowhere: \`/bin /etc /lib /lib32 /lib64 /sbin /usr /run/resolvconf /run/systemd/resolve\`, read-only (\`chroot_env\` in the agent's
+configuration names others); its directories are \`/alloc\` (with \`/alloc/logs\` read-only), \`/local\`, \`/secrets\` and \`/tmp\`; \`/dev\` holds
+what every program needs, parts of \`/proc\` and \`/sys\` are hidden or read-only. \`work_dir\` is \`/\` unless it is set. A program without a slash is
+looked for in \`/local\`, then on the task's PATH. The task runs as \`nobody\` unless it names a \`user\`; when the agent is not root, as the agent's user,
+in a user namespace. A limit in \`resources\` that this host cannot keep is a failed start.
+
+| key | type | default | meaning |
+|---|---|---|---|
+| \`pid_mode\` | \`private\` or \`host\` | \`private\` | Whether it sees only its own processes. Private: when it ends, all of them end |
+| \`ipc_mode\` | \`private\` or \`host\` | \`private\` | Whether it has shared memory and message queues of its own |
+| \`network_mode\` ✚ | \`host\` or \`none\` | \`host\` | \`none\`: a loopback of its own, and nothing else |
+| \`cap_add\` | list of capabilities | \`[]\` | Capabilities it has beyond the set below, among those of \`allow_caps\` in the agent's configuration; \`all\` = all of those. Anybody but root holds only what is named here |
+| \`cap_drop\` | list of capabilities | \`[]\` | Taken from the set below; \`all\` = all. What is added wins |
+| \`no_new_privs\` ✚ | bool | \`true\` | Programs with set-uid or file capabilities give it nothing |
+| \`seccomp\` ✚ | \`default\` or \`unconfined\` | \`default\` | Whether system calls that change the host or reach beyond the task are refused with EPERM |
+
+The set is Nomad's: \`${DEFAULT_CAPABILITIES.join(' ')}\`.
 
 \`mock_driver\` runs nothing; it plays a script.
 
@@ -144,8 +170,6 @@ const DRIVERS = `## config
 | \`stdout_repeat\` | number | \`0\` | How many times more |
 | \`stdout_repeat_duration\` | duration | \`0s\` | Time between two of them |
 | \`stderr_string\`, \`stderr_repeat\`, \`stderr_repeat_duration\` | | | The same for stderr |
-
-\`exec\` (a task with its own root and namespaces) is not available in this version yet.
 `;
 
 function renderBlock(spec: BlockSpec<Keys>): string {

@@ -51,6 +51,15 @@ export class Session {
     return place === undefined ? path : `line ${place.line}, column ${place.column}`;
   }
 
+  /**
+   * A place within the text of a value, when the value stands in the file as it is (a heredoc, a plain string); else
+   * undefined.
+   */
+  within({ at, path }: Spot, value: string, offset: number): Spot | undefined {
+    const start = this.#lines?.find(value, at);
+    return start === undefined ? undefined : { at: start + offset, path };
+  }
+
   /** `expected X, found Y` at a value. */
   wanted(what: string, node: Tree, spot: Spot): null {
     return this.fault(spot, `${nameOf(spot)}: expected ${what}, found ${describeTree(node)}`);

@@ -77,6 +77,12 @@ export class LineIndex {
     this.#starts = starts;
   }
 
+  /** Where a value begins that stands verbatim in quotes at `at`, or from the line after it; undefined = it does not. */
+  find(value: string, at: number): number | undefined {
+    const starts = [at, at + 1, this.#text.indexOf('\n', at) + 1];
+    return at < 0 ? undefined : starts.find((start) => start > 0 && this.#text.startsWith(value, start));
+  }
+
   /** Place of an offset; one beyond the end counts as the end. */
   place(offset: number): Place {
     const at = Math.max(0, Math.min(offset, this.#text.length));

@@ -98,6 +98,51 @@ export interface Task {
   readonly leader: boolean;
   /** Undefined = a main task. */
   readonly lifecycle: TaskLifecycle | undefined;
+  /** What is fetched before a start, in order; undefined = nothing. */
+  readonly artifacts?: readonly Artifact[];
+  /** What is rendered before a start, in order; undefined = nothing. */
+  readonly templates?: readonly Template[];
+  /** Where the payload of a dispatched job goes; undefined = nowhere. */
+  readonly dispatchPayload?: { readonly file: string };
+}
+
+export const ARTIFACT_MODES = ['any', 'file', 'dir'] as const;
+
+/** Values may hold `${…}`. */
+export interface Artifact {
+  readonly source: string;
+  /** Within the task's directory, or that of the alloc. */
+  readonly destination: string;
+  readonly mode: (typeof ARTIFACT_MODES)[number];
+  /** `checksum`, `archive`. */
+  readonly options: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly chown: boolean;
+}
+
+export const CHANGE_MODES = ['noop', 'restart', 'signal', 'script'] as const;
+
+/** `source` and `destination` may hold `${…}`. */
+export interface Template {
+  /** This or `source`. */
+  readonly data?: string;
+  readonly source?: string;
+  readonly destination: string;
+  /** Octal. */
+  readonly perms: string;
+  /** Undefined = of the agent. */
+  readonly uid?: number;
+  readonly gid?: number;
+  readonly changeMode: (typeof CHANGE_MODES)[number];
+  readonly changeSignal?: string;
+  readonly splayMs: number;
+  /** What comes out is lines of `KEY=value` for the task's environment. */
+  readonly env: boolean;
+  readonly errorOnMissingKey: boolean;
+  /** Not rendered again while the task runs. */
+  readonly once: boolean;
+  readonly leftDelimiter: string;
+  readonly rightDelimiter: string;
 }
 
 /** One signal of a ladder, and how long the task may take to end on it. */

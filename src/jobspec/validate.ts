@@ -2,6 +2,7 @@
  * Owns the step from a tree to a Job: defaults, inheritance, and the rules between keys. Tells every fault it can see
  * in one go; a rule is judged only where the keys it needs were read without a fault.
  */
+import { buildArtifact, buildDispatchPayload } from './artifact-rules.js';
 import { readBlock, type BlockRead, type Found, type LabelledBody } from './blocks.js';
 import { DEFAULTS, USUAL_MOST_KILL_TIMEOUT_MS } from './defaults.js';
 import { checkConfig, checkDriver } from './driver-rules.js';
@@ -17,6 +18,7 @@ import type { RESOURCES } from './schema/resources.js';
 import type { TASK } from './schema/task.js';
 import { checkStopSignals } from './stop-signals.js';
 import { describeTree, down, nameOf, type Session, type Spot } from './session.js';
+import { buildTemplate } from './template-rules.js';
 import { toPlain, type MapNode } from './tree.js';
 import { formatDuration } from './units.js';
 import { quote } from './words.js';
@@ -98,7 +100,7 @@ function groupOfTask(task: TaskRead): GroupRead {
   const none = { count: undefined, meta: undefined, restart: undefined };
   const times = { shutdown_delay: undefined, max_run_duration: undefined };
   const keys = { ...none, ...times, reschedule: undefined, update: undefined, task: [task] };
-  return { ...task, read: { keys, clean: true, path: task.path } };
+  return { ...task, read: { keys, clean: true, path: task.path, at: task.read.at } };
 }
 
 function buildGroup(
@@ -166,6 +168,23 @@ function buildTask(
     leftovers: valueOf(keys.leftovers) ?? DEFAULTS.leftovers.value,
     leader: valueOf(keys.leader) ?? DEFAULTS.leader.value,
     lifecycle: buildLifecycle(keys.lifecycle, session),
+    ...buildSetUp(task, session),
+  };
+}
+
+/** What is made and fetched before the task starts; what nobody asked for is not there. */
+function buildSetUp(
+  { read: { keys } }: TaskRead,
+  session: Session,
+): Pick<Task, 'artifacts' | 'templates' | 'dispatchPayload'> {
+  const artifacts = keys.artifact.map((artifact) => buildArtifact(artifact, session));
+  const templates = keys.template.map((template) => buildTemplate(template, session));
+  const dispatchPayload =
+    keys.dispatch_payload === undefined ? undefined : buildDispatchPayload(keys.dispatch_payload, session);
+  return {
+    ...(artifacts.length === 0 ? {} : { artifacts }),
+    ...(templates.length === 0 ? {} : { templates }),
+    ...(dispatchPayload === undefined ? {} : { dispatchPayload }),
   };
 }
 

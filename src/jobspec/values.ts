@@ -6,6 +6,7 @@
 import { AgentError } from '../base/errors.js';
 import { signalName, signalNumber } from '../base/signals.js';
 import { down, nameOf, type Session, type Spot } from './session.js';
+import { DURATION, NUMBER_TEXT, shaped, TEXT, TRUTH } from './shapes.js';
 import type { ScalarNode, Tree } from './tree.js';
 import { readDuration, readMib, readNanoseconds } from './units.js';
 import { didYouMean, quote } from './words.js';
@@ -45,7 +46,7 @@ export interface Bounds {
 
 /** A whole number within bounds. */
 export function whole({ least, most }: Bounds): Reader<number> {
-  return (node, spot, session) => {
+  const read: Reader<number> = (node, spot, session) => {
     const value = numberOf(node, session);
     if (value === undefined || !Number.isInteger(value)) return session.wanted('a whole number', node, spot);
     return (
@@ -53,17 +54,19 @@ export function whole({ least, most }: Bounds): Reader<number> {
       outside(`a whole number from ${least} to ${most}`, value, spot, session)
     );
   };
+  return shaped(read, { anyOf: [{ type: 'integer', minimum: least, maximum: most }, NUMBER_TEXT] });
 }
 
 /** Any number within bounds. */
 export function real({ least, most }: Bounds): Reader<number> {
-  return (node, spot, session) => {
+  const read: Reader<number> = (node, spot, session) => {
     const value = numberOf(node, session);
     if (value === undefined) return session.wanted('a number', node, spot);
     return (
       within(value, { least, most }) ?? outside(`a number from ${least} to ${most}`, value, spot, session)
     );
   };
+  return shaped(read, { anyOf: [{ type: 'number', minimum: least, maximum: most }, NUMBER_TEXT] });
 }
 
 function numberOf(node: Tree, { dialect }: Session): number | undefined {
@@ -99,7 +102,7 @@ const NO_UNIT = 'it has no unit: use units h, m, s and ms, such as "1m30s"';
 
 /** MiB: a number, or in HCL and YAML a size with its unit. */
 export function mib({ least, most }: Bounds): Reader<number> {
-  return (node, spot, session) => {
+  const read: Reader<number> = (node, spot, session) => {
     const isText = node.kind === 'scalar' && typeof node.value === 'string' && session.dialect !== 'json';
     if (!isText) return whole({ least, most })(node, spot, session);
     const read = readMib(node.written);
@@ -108,6 +111,7 @@ export function mib({ least, most }: Bounds): Reader<number> {
       within(read.value, { least, most }) ?? outside(`${least} MiB to ${most} MiB`, read.value, spot, session)
     );
   };
+  return shaped(read, { anyOf: [{ type: 'integer', minimum: least, maximum: most }, MIB_TEXT] });
 }
 
 function bad(what: string, found: string, why: string, spot: Spot, session: Session): null {
@@ -116,7 +120,7 @@ function bad(what: string, found: string, why: string, spot: Spot, session: Sess
 
 /** One of a few words. */
 export function oneOf<const T extends string>(choices: readonly T[]): Reader<T> {
-  return (node, spot, session) => {
+  const read: Reader<T> = (node, spot, session) => {
     const value = text(node, spot, session);
     if (value === null) return null;
     const choice = choices.find((candidate) => candidate === value);
@@ -128,6 +132,7 @@ export function oneOf<const T extends string>(choices: readonly T[]): Reader<T> 
       didYouMean(value, choices),
     );
   };
+  return shaped(read, { enum: [...choices] });
 }
 
 /** The usual name of a signal. */
@@ -160,7 +165,7 @@ export const listOfTexts: Reader<readonly string[]> = (node, spot, session) =>
 export function textMap(
   checkKey: (key: string) => string | undefined,
 ): Reader<Readonly<Record<string, string>>> {
-  return (node, spot, session) => {
+  const read: Reader<Readonly<Record<string, string>>> = (node, spot, session) => {
     if (node.kind !== 'map') return session.wanted('a map of strings', node, spot);
     const read: [string, string][] = [];
     const before = session.faults.length;
@@ -173,6 +178,7 @@ export function textMap(
     }
     return session.faults.length === before ? Object.fromEntries(read) : null;
   };
+  return shaped(read, { type: 'object', additionalProperties: TEXT });
 }
 
 /** Why a name cannot be that of an environment variable. */
@@ -201,3 +207,13 @@ export function isEmpty(node: Tree): boolean {
 function isEmptyScalar({ value }: ScalarNode): boolean {
   return value === null || value === '' || value === false || value === 0;
 }
+
+const MIB_TEXT = { type: 'string', pattern: '^\\s*-?[0-9]+(?:\\.[0-9]+)?\\s*(?:MiB|GiB|TiB)?\\s*$' };
+
+shaped(text, TEXT);
+shaped(filledText, TEXT);
+shaped(bool, TRUTH);
+shaped(durationMs, DURATION);
+shaped(signal, TEXT);
+shaped(texts, { type: 'array', items: TEXT, minItems: 1 });
+shaped(listOfTexts, { type: 'array', items: TEXT });

@@ -5,7 +5,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Job, Task } from '../jobspec/types.js';
 import type { AllocRecord, Indexed, JobRecord } from '../state/store.js';
-import { place, type Placement, type PlaceInput } from './place.js';
+import { rolling } from './deployment.js';
+import { nextLaunchMs } from './launch.js';
+import { place, wantedGroups, type Placement, type PlaceInput } from './place.js';
 
 /** What becomes of a place or a task. `replace`: stopped, and started anew when it is over. */
 export type PlannedAction = 'none' | 'update_in_place' | 'replace' | 'create' | 'stop';
@@ -29,13 +31,38 @@ export interface JobPlan {
   readonly after: JobRecord;
   /** In the order of the groups; places that are to be left come last. */
   readonly places: readonly PlannedPlace[];
+  /** What goes step by step, and how; empty = there will be no deployment. */
+  readonly deployment: readonly PlannedDeployment[];
+  /** When the job would be launched next; undefined = not by the clock. */
+  readonly nextLaunchMs: number | undefined;
+}
+
+/** How the places of one group would be replaced. */
+export interface PlannedDeployment {
+  readonly group: string;
+  /** At most so many are between two versions at a time. */
+  readonly maxParallel: number;
+  readonly minHealthyMs: number;
+  readonly autoRevert: boolean;
 }
 
 /** The record that registering `spec` stores: a new version, or `before` itself when the job is exactly so. */
 export function nextJob(before: JobRecord | undefined, spec: Job, nowMs: number): JobRecord {
   if (before !== undefined && !before.stopped && isDeepStrictEqual(before.spec, spec)) return before;
   const version = before === undefined ? 0 : before.version + 1;
-  return { id: spec.id, version, spec, stopped: false, submittedAtMs: nowMs };
+  // A launch that is registered again stays one.
+  const { parentId, dispatched, payload, idempotencyToken } = before ?? {};
+  return {
+    id: spec.id,
+    version,
+    spec,
+    stopped: false,
+    submittedAtMs: nowMs,
+    ...(parentId === undefined ? {} : { parentId }),
+    ...(dispatched === undefined ? {} : { dispatched }),
+    ...(payload === undefined ? {} : { payload }),
+    ...(idempotencyToken === undefined ? {} : { idempotencyToken }),
+  };
 }
 
 /** Says what registering `spec` would do. */
@@ -45,8 +72,9 @@ export function planJob(
   now: Pick<PlaceInput, 'allocs' | 'isLive' | 'specOf'> & { readonly nowMs: number },
 ): JobPlan {
   const after = nextJob(before?.record, spec, now.nowMs);
+  // Without the deployment, which would hide all places but those that come first.
   const placements = place({ ...now, job: after, retryFailed: true });
-  const wanted = spec.groups.flatMap((group) =>
+  const wanted = wantedGroups(after).flatMap((group) =>
     Array.from({ length: group.count }, (_, index) => ({ group, index })),
   );
   const isWanted = (alloc: AllocRecord): boolean =>
@@ -76,7 +104,22 @@ export function planJob(
       why,
       tasks: planTasks('stop', tasksOf(alloc), []),
     }));
-  return { before, after, places: [...kept, ...left] };
+  return {
+    before,
+    after,
+    places: [...kept, ...left],
+    deployment: after === before?.record ? [] : planDeployment(after),
+    nextLaunchMs: nextLaunchMs(spec, undefined, now.nowMs),
+  };
+}
+
+function planDeployment(job: JobRecord): readonly PlannedDeployment[] {
+  return job.spec.groups.flatMap((group) => {
+    const strategy = rolling(job.spec, group);
+    if (strategy === undefined || group.count === 0) return [];
+    const { maxParallel, minHealthyMs, autoRevert } = strategy;
+    return [{ group: group.name, maxParallel, minHealthyMs, autoRevert }];
+  });
 }
 
 function isAt(placement: Placement, group: string, index: number): boolean {
@@ -100,6 +143,7 @@ function describePlacement(
         action: 'create',
         why: last === undefined ? 'the place is empty' : `the last alloc here is over (${last.clientStatus})`,
       };
+    case 'consider_reschedule':
     case undefined:
       // The scheduler waits for it too, and fills the place then.
       if (last !== undefined && isLive(last.id) && last.desiredStatus === 'stop')

@@ -1,63 +1,67 @@
 /**
- * Owns jobs in stand-alone mode: registers, stops and purges them, and carries out what place.ts decides. One
- * evaluation at a time, so that no place is ever filled twice. Over 300 lines because registering, stopping and
- * purging share that one turn and its retries.
+ * Owns jobs in stand-alone mode: registers, stops, launches and purges them. One evaluation at a time, so that no place
+ * is ever filled twice. What an evaluation does is in evaluator.ts. Over 300 lines because everything that changes a job
+ * shares that one turn and its retries.
  */
-import type { AllocSubject, AllocTable } from '../allocrunner/alloc-table.js';
-import type { Clock } from '../base/clock.js';
+import type { AllocSubject } from '../allocrunner/alloc-table.js';
+import type { Timer } from '../base/clock.js';
 import { AgentError, describeError } from '../base/errors.js';
-import { newUuid } from '../base/ids.js';
-import type { Logger } from '../base/log.js';
+import { newUuid, shortId } from '../base/ids.js';
 import type { Job } from '../jobspec/types.js';
-import type { AllocRecord, Change, JobRecord, StateStore } from '../state/store.js';
-import { newTaskRecord } from '../taskrunner/machine.js';
-import { whileIneligible } from './drain.js';
-import { place, type PlaceInput, type Placement } from './place.js';
+import type { AllocRecord, Change, EvaluationTrigger, FeedRow, JobRecord } from '../state/store.js';
+import { graceAfterAbsence, isActive, withStatus } from './deployment.js';
+import { evaluationOf } from './evaluation.js';
+import {
+  Evaluator,
+  EVALUATE_RETRY_MS,
+  purgeKey,
+  type EvaluateOptions,
+  type EvaluatorDeps,
+} from './evaluator.js';
+import { momentOf } from './hands.js';
+import { dispatchChild, periodicChild, type Dispatch } from './launch.js';
+import { PeriodicLauncher } from './periodic.js';
 import { nextJob, planJob, type JobPlan } from './plan.js';
 
-export interface SchedulerDeps {
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly store: StateStore;
-  readonly allocs: AllocTable;
-  /** Removes what an alloc left on disk. */
-  readonly removeAllocDir: (allocId: string) => Promise<void>;
-  /** False while this host takes nothing new; absent = it always does. */
-  readonly mayPlace?: () => boolean;
-}
+export type SchedulerDeps = EvaluatorDeps;
 
 /** What a registration, stop or evaluation came to. */
 export interface Evaluated {
   readonly evalId: string;
   readonly index: number;
+  /** The store's index before it began. */
+  readonly beganAfter: number;
   readonly version: number;
   readonly jobModifyIndex: number;
   readonly unchanged: boolean;
 }
 
-/** How soon a job is looked at again when the store refused what it needed. */
-const EVALUATE_RETRY_MS = 5_000;
-
-interface EvaluateOptions {
-  /** The job as it was just changed, for when the store keeps the change but cannot show it yet. */
-  readonly job?: JobRecord;
-  readonly retryFailed?: boolean;
-  readonly noShutdownDelay?: boolean;
+/** A job that was made by launching another one. */
+export interface Launched extends Evaluated {
+  readonly jobId: string;
 }
-
-/** Key in the host table: this job is to be forgotten once its allocs are over. */
-const purgeKey = (jobId: string): string => `purge/${jobId}`;
 
 export class Scheduler {
   readonly #deps: SchedulerDeps;
+  readonly #evaluator: Evaluator;
+  readonly #launcher: PeriodicLauncher;
   #last: Promise<unknown> = Promise.resolve();
-  /** Jobs for which a timer is set. */
-  readonly #reconsidering = new Set<string>();
+  /** When each job is looked at again without anything happening to it. */
+  readonly #alarms = new Map<string, Timer>();
+  /** What was last heard of the health of allocs in deployments. */
+  readonly #health = new Map<string, string>();
 
   constructor(deps: SchedulerDeps) {
     this.#deps = deps;
+    this.#evaluator = new Evaluator(deps);
+    this.#launcher = new PeriodicLauncher(deps, async (parent, slotMs, changes) => {
+      await this.#inTurn(() => this.#launch(periodicChild(parent, slotMs, deps.clock.wallMs()), changes));
+    });
     deps.allocs.onEnded((jobId) => {
       void this.#reconsider(jobId);
+    });
+    deps.store.onCommitted((rows) => {
+      for (const row of rows) this.#hear(row);
     });
   }
 
@@ -70,15 +74,18 @@ export class Scheduler {
       const subject = over ? undefined : this.#subject(alloc);
       if (subject !== undefined) allocs.run(subject);
     }
+    await this.#grace();
     for (const { record: job } of store.listJobs()) {
       await this.#reconsider(job.id);
     }
+    this.#launcher.start();
   }
 
   /** @throws AgentError conflict, store_unavailable */
   register(spec: Job, checkIndex?: number): Promise<Evaluated> {
     return this.#inTurn(async () => {
       const { store, clock } = this.#deps;
+      const beganAfter = store.index();
       const before = store.getJob(spec.id);
       const indexNow = before?.modifyIndex ?? 0;
       if (checkIndex !== undefined && checkIndex !== indexNow) {
@@ -89,24 +96,29 @@ export class Scheduler {
       }
       const job = nextJob(before?.record, spec, clock.wallMs());
       const same = job === before?.record;
-      if (!same) {
-        await store.commit(
-          [
+      // Somebody asks again for what has failed: it gets another chance.
+      const isRetry = same && this.#evaluator.newestDeployment(job)?.status === 'failed';
+      const why = 'Cancelled due to newer version of job';
+      const changes: Change[] = same
+        ? []
+        : [
             { kind: 'put_job', job },
             { kind: 'put_host', key: purgeKey(spec.id), value: '' },
-          ],
-          { whenRefused: 'reject' },
-        );
-      }
+          ];
+      if (!same || isRetry) changes.push(...this.#evaluator.deploymentChanges(before?.record, job, why));
+      changes.push(...this.#launcher.markChanges(before?.record, job));
+      if (changes.length > 0) await store.commit(changes, { whenRefused: 'reject' });
       await this.#evaluateOrRetry(spec.id, { retryFailed: true });
-      return this.#evaluated(spec.id, same);
+      this.#launcher.start();
+      return this.#evaluated(job, { unchanged: same, triggeredBy: 'job-register', beganAfter });
     });
   }
 
   /** Says what `register` would do now, and does nothing. */
   plan(spec: Job): JobPlan {
     const { store, clock } = this.#deps;
-    return planJob(store.getJob(spec.id), spec, { ...this.#seen(spec.id), nowMs: clock.wallMs() });
+    const seen = this.#evaluator.seen(spec.id);
+    return planJob(store.getJob(spec.id), spec, { ...seen, nowMs: clock.wallMs() });
   }
 
   /**
@@ -119,16 +131,19 @@ export class Scheduler {
   ): Promise<Evaluated> {
     return this.#inTurn(async () => {
       const { store } = this.#deps;
-      const before = store.getJob(jobId);
-      if (before === undefined) throw new AgentError('not_found', `no job ${jobId}: see holdfast ps -a`);
-      const { record } = before;
+      const beganAfter = store.index();
+      const { record } = this.#job(jobId);
       const job = record.stopped ? record : { ...record, version: record.version + 1, stopped: true };
-      const changes: Change[] = record.stopped ? [] : [{ kind: 'put_job', job }];
+      const why = 'Cancelled because job is stopped';
+      const changes: Change[] = record.stopped
+        ? []
+        : [{ kind: 'put_job', job }, ...this.#evaluator.deploymentChanges(record, job, why)];
       if (options.purge) changes.push({ kind: 'put_host', key: purgeKey(jobId), value: 'yes' });
       if (changes.length > 0) await store.commit(changes, { whenRefused: 'keep' });
       if (options.noShutdownDelay) await this.#hurry(jobId);
       await this.#evaluateOrRetry(jobId, { job, noShutdownDelay: options.noShutdownDelay });
-      return this.#evaluated(jobId, changes.length === 0);
+      const unchanged = changes.length === 0;
+      return this.#evaluated(job, { unchanged, triggeredBy: 'job-deregister', beganAfter });
     });
   }
 
@@ -140,11 +155,116 @@ export class Scheduler {
   ): Promise<{ evalId: string; index: number }> {
     return this.#inTurn(async () => {
       const { store } = this.#deps;
+      const beganAfter = store.index();
       const found = store.getAlloc(allocId);
       if (found === undefined) throw new AgentError('not_found', `no alloc ${allocId}`);
-      await this.#stopAllocs([{ alloc: found.record, why }], noShutdownDelay);
-      return { evalId: newUuid(), index: store.index() };
+      await this.#evaluator.hands.stop([{ alloc: found.record, why }], noShutdownDelay);
+      const job = store.getJob(found.record.jobId)?.record;
+      if (job === undefined) return { evalId: newUuid(), index: store.index() };
+      return this.#evaluated(job, { unchanged: false, triggeredBy: 'alloc-stop', beganAfter });
     });
+  }
+
+  /** Runs a parameterized job. The same token again gives the job that was made then. @throws AgentError not_found, bad_request */
+  dispatch(jobId: string, dispatch: Dispatch): Promise<Launched> {
+    return this.#inTurn(async () => {
+      const { store, clock } = this.#deps;
+      const { record: parent } = this.#job(jobId);
+      const token = dispatch.idempotencyToken;
+      const known = store
+        .listJobs()
+        .find(({ record }) => record.parentId === jobId && record.idempotencyToken === token);
+      if (token !== undefined && known !== undefined) return this.#launch(known.record, []);
+      const made = { nowMs: clock.wallMs(), shortId: shortId(newUuid()) };
+      return this.#launch(dispatchChild(parent, dispatch, made), []);
+    });
+  }
+
+  /** Launches a periodic job now, whatever the clock says. @throws AgentError not_found, bad_request */
+  forcePeriodic(jobId: string): Promise<Launched> {
+    return this.#inTurn(async () => {
+      const { clock } = this.#deps;
+      const { record: parent } = this.#job(jobId);
+      if (parent.spec.periodic === undefined || parent.stopped) {
+        const why = parent.stopped ? 'it is stopped; register it again' : 'it has no `periodic` block';
+        throw new AgentError('bad_request', `job ${jobId} cannot be launched: ${why}`);
+      }
+      const nowMs = clock.wallMs();
+      return this.#launch(periodicChild(parent, nowMs, nowMs), []);
+    });
+  }
+
+  /** When a periodic job is launched next; undefined = not by the clock. */
+  nextLaunchMs(jobId: string): number | undefined {
+    return this.#launcher.nextLaunchMs(jobId);
+  }
+
+  /** Marks a deployment failed, and reverts when its groups ask for it. @throws AgentError not_found, bad_request */
+  failDeployment(deploymentId: string): Promise<Evaluated & { readonly revertedTo: number | undefined }> {
+    return this.#inTurn(async () => {
+      const beganAfter = this.#deps.store.index();
+      const { job, deployment } = this.#activeDeployment(deploymentId);
+      const revert = Object.values(deployment.groups).some(({ autoRevert }) => autoRevert);
+      const why = 'Deployment marked as failed';
+      const next = await this.#evaluator.failDeployment(job, deployment, { why, revert });
+      await this.#evaluateOrRetry(job.id, {});
+      const done = await this.#evaluated(next, {
+        unchanged: false,
+        triggeredBy: 'deployment-watcher',
+        beganAfter,
+      });
+      return { ...done, revertedTo: next.version === job.version ? undefined : next.version };
+    });
+  }
+
+  /** Lets a deployment wait, or go on. @throws AgentError not_found, bad_request */
+  pauseDeployment(deploymentId: string, pause: boolean): Promise<Evaluated> {
+    return this.#inTurn(async () => {
+      const { store, clock } = this.#deps;
+      const beganAfter = store.index();
+      const { job, deployment } = this.#activeDeployment(deploymentId);
+      const status = pause ? 'paused' : 'running';
+      const description = pause ? 'Deployment is paused' : 'Deployment is running';
+      const changed = withStatus(deployment, status, description, clock.wallMs());
+      await store.commit([{ kind: 'put_deployment', deployment: changed }], { whenRefused: 'reject' });
+      await this.#evaluateOrRetry(job.id, {});
+      return this.#evaluated(job, {
+        unchanged: deployment.status === status,
+        triggeredBy: 'deployment-watcher',
+        beganAfter,
+      });
+    });
+  }
+
+  /** Says how allocs are, instead of whoever watches them. @throws AgentError not_found, bad_request */
+  setHealth(
+    deploymentId: string,
+    said: { readonly healthy: readonly string[]; readonly unhealthy: readonly string[] },
+  ): Promise<Evaluated> {
+    return this.#inTurn(async () => {
+      const { store, allocs, clock } = this.#deps;
+      const beganAfter = store.index();
+      const { job, deployment } = this.#activeDeployment(deploymentId);
+      const puts = [
+        ...said.healthy.map((id) => ({ id, healthy: true })),
+        ...said.unhealthy.map((id) => ({ id, healthy: false })),
+      ].map(({ id, healthy }): Change => {
+        const runner = allocs.get(id);
+        if (runner?.alloc.deploymentId !== deployment.id) {
+          throw new AgentError('bad_request', `alloc ${id} does not run in deployment ${deployment.id}`);
+        }
+        const health = { healthy, atMs: clock.wallMs(), detail: 'set by request' };
+        return { kind: 'put_alloc', alloc: runner.want({ health }) };
+      });
+      if (puts.length > 0) await store.commit(puts, { whenRefused: 'reject' });
+      await this.#evaluateOrRetry(job.id, {});
+      return this.#evaluated(job, { unchanged: false, triggeredBy: 'deployment-watcher', beganAfter });
+    });
+  }
+
+  /** Does `work` when nobody else changes jobs: what is collected must not be placed meanwhile. */
+  exclusively<T>(work: () => Promise<T>): Promise<T> {
+    return this.#inTurn(work);
   }
 
   /** Looks at every job again, in its turn: this host takes new allocs again. */
@@ -158,13 +278,29 @@ export class Scheduler {
     return result;
   }
 
+  /** Stores a launch, unless it is there already, and starts it. */
+  async #launch(child: JobRecord, more: readonly Change[]): Promise<Launched> {
+    const { store } = this.#deps;
+    const beganAfter = store.index();
+    const isNew = store.getJob(child.id) === undefined;
+    const changes: readonly Change[] = [
+      ...(isNew ? [{ kind: 'put_job', job: child } as const] : []),
+      ...more,
+    ];
+    if (changes.length > 0) await store.commit(changes, { whenRefused: 'reject' });
+    if (isNew) await this.#evaluateOrRetry(child.id, {});
+    const triggeredBy = child.dispatched === true ? 'job-register' : 'periodic-job';
+    const done = await this.#evaluated(child, { unchanged: !isNew, triggeredBy, beganAfter });
+    return { ...done, jobId: child.id };
+  }
+
   /** Looks at a job again because something happened to it. Never rejects: what cannot be done now is tried later. */
   async #reconsider(jobId: string): Promise<void> {
     const { allocs, store, logger } = this.#deps;
     if (allocs.leaving) return;
     // What is kept for the disk is not seen by reads yet, and a place must be judged by how its alloc really ended.
     if (store.keptChanges() > 0) {
-      this.#reconsiderLater(jobId);
+      this.#setAlarm(jobId, EVALUATE_RETRY_MS);
       return;
     }
     await this.#inTurn(() => this.#evaluateOrRetry(jobId, {})).catch((error: unknown) => {
@@ -172,49 +308,58 @@ export class Scheduler {
     });
   }
 
-  #reconsiderLater(jobId: string): void {
-    if (this.#reconsidering.has(jobId)) return;
-    this.#reconsidering.add(jobId);
-    const timer = this.#deps.clock.setTimer(EVALUATE_RETRY_MS, () => {
-      this.#reconsidering.delete(jobId);
+  /** One alarm a job: the earliest that is known of. */
+  #setAlarm(jobId: string, inMs: number): void {
+    this.#alarms.get(jobId)?.[Symbol.dispose]();
+    const timer = this.#deps.clock.setTimer(inMs, () => {
+      this.#alarms.delete(jobId);
       void this.#reconsider(jobId);
     });
     timer.unref();
+    this.#alarms.set(jobId, timer);
   }
 
   /** The wish is stored by now: when it cannot be carried out at once, that is for us to repeat. */
   async #evaluateOrRetry(jobId: string, options: EvaluateOptions): Promise<void> {
     try {
-      await this.#evaluate(jobId, options);
-      if (this.#deps.store.keptChanges() > 0) this.#reconsiderLater(jobId);
+      const { againInMs } = await this.#evaluator.evaluate(jobId, options);
+      const wait = this.#deps.store.keptChanges() > 0 ? EVALUATE_RETRY_MS : againInMs;
+      if (wait !== undefined) this.#setAlarm(jobId, wait);
     } catch (error) {
-      this.#reconsiderLater(jobId);
+      this.#setAlarm(jobId, EVALUATE_RETRY_MS);
       throw error;
     }
   }
 
-  async #evaluate(jobId: string, options: EvaluateOptions): Promise<void> {
-    const { store } = this.#deps;
-    const job = options.job ?? store.getJob(jobId)?.record;
-    if (job === undefined) return;
-    const wanted = place({ ...this.#seen(jobId), job, retryFailed: options.retryFailed ?? false });
-    const placements = (this.#deps.mayPlace?.() ?? true) ? wanted : whileIneligible(wanted, job);
-    await this.#stopAllocs(
-      placements.filter((placement) => placement.kind === 'stop'),
-      options.noShutdownDelay ?? false,
-    );
-    await this.#run(job, placements);
-    await this.#purgeIfOver(job);
+  /** The health of an alloc in a deployment has changed: the deployment may go on, or has failed. */
+  #hear({ payload }: FeedRow): void {
+    if (payload.topic !== 'Allocation') return;
+    if (payload.type === 'AllocationPurged') {
+      this.#health.delete(payload.allocId);
+      return;
+    }
+    const { id, jobId, deploymentId, health, clientStatus } = payload.alloc;
+    if (deploymentId === undefined) return;
+    const heard = `${deploymentId} ${String(health?.healthy)} ${clientStatus}`;
+    if (this.#health.get(id) === heard) return;
+    this.#health.set(id, heard);
+    const deployment = this.#deps.store.getDeployment(deploymentId)?.record;
+    if (deployment !== undefined && isActive(deployment)) void this.#reconsider(jobId);
   }
 
-  /** What of this host decides about the places of a job. */
-  #seen(jobId: string): Pick<PlaceInput, 'allocs' | 'isLive' | 'specOf'> {
-    const { store, allocs } = this.#deps;
-    return {
-      allocs: store.listAllocs({ jobId }).map(({ record }) => record),
-      isLive: (id) => allocs.isLive(id),
-      specOf: (version) => store.getJobVersion(jobId, version)?.record.spec,
-    };
+  /** Deadlines that passed while no agent was there to see what is well. */
+  async #grace(): Promise<void> {
+    const { store, logger } = this.#deps;
+    const now = momentOf(this.#deps);
+    const changes = store.listDeployments().flatMap(({ record }): Change[] => {
+      const job = store.getJob(record.jobId)?.record.spec;
+      if (!isActive(record) || job === undefined) return [];
+      return [{ kind: 'put_deployment', deployment: graceAfterAbsence(record, job, now) }];
+    });
+    if (changes.length === 0) return;
+    await store.commit(changes, { whenRefused: 'reject' }).catch((error: unknown) => {
+      logger.warn({ error: describeError(error) }, 'cannot move the deadlines of deployments, ignoring');
+    });
   }
 
   /** Allocs that stop already, and wait for `shutdown_delay`, shall not wait any longer. */
@@ -224,89 +369,10 @@ export class Scheduler {
       .listAllocs({ jobId })
       .flatMap(({ record }) => allocs.get(record.id)?.alloc ?? [])
       .filter((alloc) => alloc.desiredStatus === 'stop' && !alloc.noShutdownDelay);
-    await this.#stopAllocs(
+    await this.#evaluator.hands.stop(
       waiting.map((alloc) => ({ alloc, why: alloc.desiredDescription })),
       true,
     );
-  }
-
-  async #stopAllocs(
-    stops: readonly { readonly alloc: AllocRecord; readonly why: string }[],
-    noShutdownDelay: boolean,
-  ): Promise<void> {
-    const { store, allocs, logger } = this.#deps;
-    const stopped = stops.flatMap(({ alloc, why }) => {
-      const runner = allocs.get(alloc.id);
-      if (runner === undefined) return [];
-      const wish = { desiredStatus: 'stop', desiredDescription: why, noShutdownDelay } as const;
-      return [{ runner, alloc: runner.want(wish) }];
-    });
-    if (stopped.length === 0) return;
-    // A disk that refuses writes must not keep anything alive: stopping acts all the same.
-    const puts = stopped.map(({ alloc }): Change => ({ kind: 'put_alloc', alloc }));
-    await store.commit(puts, { whenRefused: 'keep' }).catch((error: unknown) => {
-      logger.error({ error: describeError(error) }, 'cannot store that allocs shall stop, stopping them');
-    });
-    for (const { runner } of stopped) runner.stop();
-  }
-
-  async #run(job: JobRecord, placements: readonly Placement[]): Promise<void> {
-    const { store, clock, allocs } = this.#deps;
-    const created = placements
-      .filter((placement) => placement.kind === 'create')
-      .map(({ group, index }): AllocSubject => {
-        return { alloc: newAlloc(job, group.name, index, clock.wallMs()), job: job.spec, group };
-      });
-    const updated = placements
-      .filter((placement) => placement.kind === 'update_in_place')
-      .flatMap(({ alloc, group }) => {
-        const runner = allocs.get(alloc.id);
-        if (runner === undefined) return [];
-        return [{ runner, group, before: alloc, alloc: runner.want({ jobVersion: job.version }) }];
-      });
-    const changes: Change[] = [
-      ...updated.map(({ alloc }): Change => ({ kind: 'put_alloc', alloc })),
-      ...created.flatMap(({ alloc, group }): Change[] => [
-        { kind: 'put_alloc', alloc },
-        ...group.tasks.map((task): Change => ({
-          kind: 'put_task',
-          task: newTaskRecord(alloc.id, task.name),
-        })),
-      ]),
-    ];
-    try {
-      if (changes.length > 0) await store.commit(changes, { whenRefused: 'reject' });
-    } catch (error) {
-      for (const { runner, before } of updated) runner.want({ jobVersion: before.jobVersion });
-      throw error;
-    }
-    for (const { runner, group } of updated) runner.update(job.spec, group);
-    for (const subject of created) allocs.run(subject);
-  }
-
-  async #purgeIfOver(job: JobRecord): Promise<void> {
-    const { store, allocs, logger, removeAllocDir } = this.#deps;
-    if (!job.stopped || store.getHost(purgeKey(job.id)) !== 'yes') return;
-    const remembered = store.listAllocs({ jobId: job.id }).map(({ record }) => record.id);
-    if (remembered.some((id) => allocs.isLive(id))) return;
-    for (const id of remembered) {
-      try {
-        await removeAllocDir(id);
-      } catch (error) {
-        // Forgetting the alloc now would leave a directory that nobody knows of: a purge is over when nothing is left.
-        logger.warn(
-          { alloc_id: id, error: describeError(error) },
-          'cannot remove an alloc directory, trying again',
-        );
-        this.#reconsiderLater(job.id);
-        return;
-      }
-    }
-    await store.commit([
-      ...remembered.map((allocId): Change => ({ kind: 'delete_alloc', allocId })),
-      { kind: 'delete_job', jobId: job.id },
-      { kind: 'put_host', key: purgeKey(job.id), value: '' },
-    ]);
   }
 
   /** An alloc with the spec of its own version; undefined (and logged) when that is not known any more. */
@@ -323,32 +389,59 @@ export class Scheduler {
     return { alloc, job, group };
   }
 
-  #evaluated(jobId: string, unchanged: boolean): Evaluated {
-    const { store } = this.#deps;
-    const job = store.getJob(jobId);
+  #job(jobId: string): { readonly record: JobRecord } {
+    const found = this.#deps.store.getJob(jobId);
+    if (found === undefined) throw new AgentError('not_found', `no job ${jobId}: see holdfast ps -a`);
+    return found;
+  }
+
+  #activeDeployment(id: string): {
+    readonly job: JobRecord;
+    readonly deployment: Parameters<typeof isActive>[0];
+  } {
+    const deployment = this.#deps.store.getDeployment(id)?.record;
+    if (deployment === undefined) throw new AgentError('not_found', `no deployment ${id}`);
+    if (!isActive(deployment)) {
+      throw new AgentError('bad_request', `deployment ${id} is over: it is ${deployment.status}`);
+    }
+    return { job: this.#job(deployment.jobId).record, deployment };
+  }
+
+  /** Writes down what was done, for those who follow it. */
+  async #evaluated(
+    { id, spec }: JobRecord,
+    made: {
+      readonly unchanged: boolean;
+      readonly triggeredBy: EvaluationTrigger;
+      readonly beganAfter: number;
+    },
+  ): Promise<Evaluated> {
+    const { store, clock, logger } = this.#deps;
+    const job = store.getJob(id);
+    const jobModifyIndex = job?.modifyIndex ?? store.index();
+    const newest = job === undefined ? undefined : this.#evaluator.newestDeployment(job.record);
+    const evaluation = evaluationOf(
+      { id, spec },
+      {
+        ...made,
+        id: newUuid(),
+        deploymentId: newest === undefined || !isActive(newest) ? undefined : newest.id,
+        jobModifyIndex,
+        nowMs: clock.wallMs(),
+      },
+    );
+    await store
+      .commit([{ kind: 'put_evaluation', evaluation }], { whenRefused: 'keep' })
+      .catch((error: unknown) => {
+        logger.warn({ job_id: id, error: describeError(error) }, 'cannot note an evaluation, ignoring');
+      });
     return {
-      evalId: newUuid(),
+      evalId: evaluation.id,
       index: store.index(),
+      beganAfter: made.beganAfter,
       version: job?.record.version ?? 0,
-      jobModifyIndex: job?.modifyIndex ?? store.index(),
-      unchanged,
+      jobModifyIndex,
+      unchanged: made.unchanged,
     };
   }
-}
-
-function newAlloc(job: JobRecord, group: string, index: number, nowMs: number): AllocRecord {
-  return {
-    id: newUuid(),
-    jobId: job.id,
-    jobVersion: job.version,
-    group,
-    index,
-    desiredStatus: 'run',
-    desiredDescription: '',
-    noShutdownDelay: false,
-    clientStatus: 'pending',
-    clientDescription: 'No tasks have started',
-    createdAtMs: nowMs,
-    modifiedAtMs: nowMs,
-  };
 }

@@ -9,13 +9,15 @@ import { slackOf, type StoreLimits } from './limits.js';
 import type {
   AllocRecord,
   Change,
+  DeploymentRecord,
+  EvaluationRecord,
   FeedPayload,
   FeedRow,
   JobRecord,
   RunRecord,
   TaskEventRow,
 } from './store.js';
-import type { History, Records, Tables } from './tables.js';
+import type { History, Records, Scheduling, Tables } from './tables.js';
 
 /**
  * A feed row in the making, of copies: what listeners hold must not change with what the caller does to its records.
@@ -28,6 +30,8 @@ type Slot =
   | { readonly kind: 'job_purged'; readonly jobId: string }
   | { readonly kind: 'alloc'; readonly allocId: string }
   | { readonly kind: 'alloc_purged'; readonly allocId: string; readonly jobId: string }
+  | { readonly kind: 'deployment'; readonly deployment: DeploymentRecord }
+  | { readonly kind: 'evaluation'; readonly evaluation: EvaluationRecord }
   | { readonly kind: 'node'; readonly scheduling: string }
   | { readonly kind: 'event'; readonly event: TaskEventRow; readonly jobId: string };
 
@@ -51,6 +55,7 @@ export function applyChanges(
 class Commit {
   readonly #records: Records;
   readonly #history: History;
+  readonly #scheduling: Scheduling;
   readonly #limits: StoreLimits;
   #slots: Slot[] = [];
   readonly #touched = new Set<string>();
@@ -59,6 +64,7 @@ class Commit {
   constructor(tables: Tables, limits: StoreLimits) {
     this.#records = tables.records;
     this.#history = tables.history;
+    this.#scheduling = tables.scheduling;
     this.#limits = limits;
   }
 
@@ -94,6 +100,12 @@ class Commit {
         this.#jobIdOf(change.hook.allocId, change);
         records.putHook(change.hook);
         return;
+      case 'put_deployment':
+        this.#putDeployment(change.deployment);
+        return;
+      case 'put_evaluation':
+        this.#putEvaluation(change.evaluation);
+        return;
       case 'put_host':
         records.putHost(change.key, change.value);
         if (change.key === NODE_SCHEDULING_KEY) this.#slots.push({ kind: 'node', scheduling: change.value });
@@ -121,6 +133,8 @@ class Commit {
       this.#history.addFeedRow(row);
       if (slot.kind === 'job') this.#records.stampJob(slot.job.id, slot.job.version, index);
       if (slot.kind === 'alloc') this.#records.stampAlloc(slot.allocId, index);
+      if (slot.kind === 'deployment') this.#scheduling.stampDeployment(slot.deployment.id, index);
+      if (slot.kind === 'evaluation') this.#scheduling.stampEvaluation(slot.evaluation.id, index);
       rows.push(row);
     }
     return rows;
@@ -139,11 +153,27 @@ class Commit {
   #deleteJob(jobId: string): void {
     this.#deletedJobs.add(jobId);
     if (!this.#records.deleteJob(jobId)) return;
+    this.#scheduling.deleteDeployments(jobId);
     // What was put before in this commit is told, but a job of that id that is put after it is another one.
     this.#slots = this.#slots.map((slot) =>
       slot.kind === 'job' && slot.job.id === jobId ? { kind: 'deleted_job', job: slot.job } : slot,
     );
     this.#slots.push({ kind: 'job_purged', jobId });
+  }
+
+  #putDeployment(deployment: DeploymentRecord): void {
+    const { jobId } = deployment;
+    if (this.#records.getJob(jobId) === undefined)
+      throw broken(`put_deployment names job ${jobId}, which is not stored`);
+    this.#scheduling.putDeployment(deployment);
+    this.#scheduling.trimDeployments(deployment.jobId, this.#limits.deploymentsPerJob);
+    this.#slots.push({ kind: 'deployment', deployment: copyPlain(deployment) });
+  }
+
+  #putEvaluation(evaluation: EvaluationRecord): void {
+    this.#scheduling.putEvaluation(evaluation);
+    this.#scheduling.trimEvaluations(this.#limits.evaluations);
+    this.#slots.push({ kind: 'evaluation', evaluation: copyPlain(evaluation) });
   }
 
   #deleteAlloc(allocId: string): void {
@@ -213,6 +243,18 @@ class Commit {
             jobId: slot.jobId,
           },
         };
+      case 'deployment': {
+        const { deployment } = slot;
+        const type = 'DeploymentStatusUpdate';
+        return { key: deployment.id, payload: { topic: 'Deployment', type, deployment } };
+      }
+      case 'evaluation': {
+        const { evaluation } = slot;
+        return {
+          key: evaluation.id,
+          payload: { topic: 'Evaluation', type: 'EvaluationUpdated', evaluation },
+        };
+      }
       case 'node':
         return {
           key: 'node',

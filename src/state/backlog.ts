@@ -128,6 +128,10 @@ function identify(change: Change): { readonly owner: string; readonly key: strin
       return { owner: change.allocId, key: undefined };
     case 'put_hook':
       return { owner: change.hook.allocId, key: `hook ${change.hook.task}/${change.hook.hook}` };
+    case 'put_deployment':
+      return { owner: `job ${change.deployment.jobId}`, key: `deployment ${change.deployment.id}` };
+    case 'put_evaluation':
+      return { owner: `job ${change.evaluation.jobId}`, key: `evaluation ${change.evaluation.id}` };
     case 'put_host':
       return { owner: 'host', key: `host ${change.key}` };
   }

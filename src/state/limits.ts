@@ -14,6 +14,10 @@ export interface StoreLimits {
   readonly runsPerTask: number;
   /** Versions of one job that are remembered besides those that an alloc runs. */
   readonly versionsPerJob: number;
+  /** Deployments of one job that are remembered besides those under way and the newest successful one. */
+  readonly deploymentsPerJob: number;
+  /** Evaluations of all jobs that are remembered besides those that are pending. */
+  readonly evaluations: number;
   /** Changes that may wait for a disk that refuses writes. */
   readonly keptChanges: number;
 }
@@ -27,6 +31,8 @@ export const DEFAULT_STORE_LIMITS: StoreLimits = {
   eventBytesPerTask: 4 * 2 ** 20,
   runsPerTask: 1_000,
   versionsPerJob: 10,
+  deploymentsPerJob: 10,
+  evaluations: 1_000,
   keptChanges: 100_000,
 };
 

@@ -5,6 +5,7 @@ import { silentLogger, type Logger } from '../base/log.js';
 import { DEFAULT_STORE_LIMITS, type StoreLimits } from './limits.js';
 import { MemoryHistory } from './memory-history.js';
 import { MemoryRecords } from './memory-records.js';
+import { MemoryScheduling } from './memory-scheduling.js';
 import type { StateStore } from './store.js';
 import { TableStore } from './table-store.js';
 import type { Tables } from './tables.js';
@@ -33,6 +34,7 @@ function memoryTables(): Tables {
   return {
     records,
     history: new MemoryHistory(undo, (allocId) => records.jobIdOf(allocId)),
+    scheduling: new MemoryScheduling(undo),
     transact: (work) => undo.transact(work),
     isRefusal: () => false,
     hostId: () => hostId,

@@ -80,6 +80,20 @@ const STEPS: readonly string[] = [
     raw TEXT NOT NULL, at_ms INTEGER NOT NULL
   );
   `,
+  `
+  CREATE TABLE deployments (
+    place INTEGER PRIMARY KEY, deployment_id TEXT NOT NULL UNIQUE,
+    job_id TEXT NOT NULL, job_version INTEGER NOT NULL, status TEXT NOT NULL, description TEXT NOT NULL,
+    rest TEXT NOT NULL, create_index INTEGER NOT NULL DEFAULT 0, modify_index INTEGER NOT NULL DEFAULT 0
+  );
+  CREATE INDEX deployments_of_job ON deployments (job_id);
+
+  CREATE TABLE evaluations (
+    place INTEGER PRIMARY KEY, eval_id TEXT NOT NULL UNIQUE, job_id TEXT NOT NULL, status TEXT NOT NULL,
+    rest TEXT NOT NULL, create_index INTEGER NOT NULL DEFAULT 0, modify_index INTEGER NOT NULL DEFAULT 0
+  );
+  CREATE INDEX evaluations_of_job ON evaluations (job_id);
+  `,
 ];
 
 /** The version that this program writes. */

@@ -18,6 +18,8 @@ const KEYS = {
   runs: ['run_id'],
   task_events: ['alloc_id', 'task', 'seq'],
   hook_state: ['alloc_id', 'task', 'hook'],
+  deployments: ['deployment_id'],
+  evaluations: ['eval_id'],
   feed: ['index'],
 } as const;
 

@@ -125,7 +125,7 @@ export function decodeEvent(row: Row): TaskEventRow {
 
 export function decodeFeedRow(row: Row): FeedRow {
   const payload = row.object('payload');
-  const topic = row.word('topic', ['Job', 'Allocation', 'TaskEvent']);
+  const topic = row.word('topic', ['Job', 'Allocation', 'TaskEvent', 'Deployment', 'Evaluation']);
   if (payload['topic'] !== topic || payload['type'] !== row.text('type')) {
     throw new BadRow('payload and its topic do not agree');
   }

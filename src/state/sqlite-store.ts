@@ -12,6 +12,7 @@ import { Quarantine } from './quarantine.js';
 import { openDatabaseFile, openingError } from './sqlite-file.js';
 import { SqliteHistory } from './sqlite-history.js';
 import { SqliteRecords } from './sqlite-records.js';
+import { SqliteScheduling } from './sqlite-scheduling.js';
 import { isDiskError, Sql } from './sqlite-sql.js';
 import type { StateStore } from './store.js';
 import { TableStore } from './table-store.js';
@@ -73,9 +74,12 @@ function openTables(sql: Sql, options: SqliteStoreOptions, close: () => void): T
   const records = new SqliteRecords(sql, quarantine);
   // Every record is read once, so that a bad one is found now and not in the middle of something.
   records.check();
+  const scheduling = new SqliteScheduling(sql, quarantine);
+  scheduling.check();
   return {
     records,
     history: new SqliteHistory(sql, quarantine),
+    scheduling,
     transact: (work) => sql.transact(work),
     isRefusal: isDiskError,
     hostId: () => hostId,

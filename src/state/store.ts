@@ -17,6 +17,14 @@ export interface JobRecord {
   /** True after `stop`: no allocation shall run, the job is remembered. */
   readonly stopped: boolean;
   readonly submittedAtMs: number;
+  /** The periodic or parameterized job that this one is a launch of. */
+  readonly parentId?: string;
+  /** True for a launch by dispatch. */
+  readonly dispatched?: boolean;
+  /** What came with the dispatch, base64; undefined = nothing. */
+  readonly payload?: string;
+  /** Given by who dispatched it: a second dispatch with the same token makes no second job. */
+  readonly idempotencyToken?: string;
 }
 
 export type DesiredStatus = 'run' | 'stop';
@@ -39,6 +47,12 @@ export interface AllocRecord {
   readonly clientDescription: string;
   readonly createdAtMs: number;
   readonly modifiedAtMs: number;
+  /** The deployment that placed it or took it over. */
+  readonly deploymentId?: string;
+  /** The failed alloc in whose place this one is, and the one that is in the place of this one. */
+  readonly previousAllocId?: string;
+  readonly nextAllocId?: string;
+  readonly reschedule?: RescheduleTracker;
   /** The verdict; there is none yet, or never one, while it is undefined. */
   readonly health?: AllocHealth | undefined;
   /** Counts the starts of all its tasks together, from 0: a restart of the whole alloc makes a new one. */
@@ -49,6 +63,70 @@ export interface AllocRecord {
   readonly runTime?: { readonly since: Moment; readonly isOver: boolean } | undefined;
   /** What the verdict is reached by. */
   readonly healthWatch?: HealthWatch | undefined;
+}
+
+/** What has been done about the failures in a place, and what is next. */
+export interface RescheduleTracker {
+  /** Oldest first; bounded: what the policy cannot count any more is dropped. */
+  readonly events: readonly RescheduleEvent[];
+  /** Set on a failed alloc: when a new one shall be made. */
+  readonly next?: { readonly at: Moment; readonly delayMs: number; readonly evalId: string };
+  /** Set on a failed alloc that shall have no successor: why, for people. */
+  readonly gaveUp?: string;
+}
+
+export interface RescheduleEvent {
+  readonly at: Moment;
+  readonly previousAllocId: string;
+  readonly delayMs: number;
+}
+
+export type DeploymentStatus = 'running' | 'paused' | 'successful' | 'failed' | 'cancelled';
+
+/** A newer version of a job on its way into the places of the groups that have an `update` block. */
+export interface DeploymentRecord {
+  readonly id: string;
+  readonly jobId: string;
+  readonly jobVersion: number;
+  readonly status: DeploymentStatus;
+  readonly description: string;
+  readonly groups: Readonly<Record<string, DeploymentGroup>>;
+  readonly createdAtMs: number;
+  readonly modifiedAtMs: number;
+}
+
+export interface DeploymentGroup {
+  readonly desiredTotal: number;
+  readonly autoRevert: boolean;
+  readonly progressDeadlineMs: number;
+  /** Places that hold an alloc of the deployment, and what is known of these. */
+  readonly placed: number;
+  readonly healthy: number;
+  readonly unhealthy: number;
+  /** It fails unless another alloc has become healthy by then; undefined = no such deadline. */
+  readonly requireProgressBy: Moment | undefined;
+}
+
+export type EvaluationTrigger =
+  'job-register' | 'job-deregister' | 'alloc-stop' | 'alloc-failure' | 'deployment-watcher' | 'periodic-job';
+
+/** What made the scheduler look at a job, and what came of it. */
+export interface EvaluationRecord {
+  readonly id: string;
+  readonly jobId: string;
+  readonly jobType: string;
+  readonly priority: number;
+  readonly triggeredBy: EvaluationTrigger;
+  readonly status: 'pending' | 'complete' | 'canceled';
+  readonly description: string;
+  readonly deploymentId: string | undefined;
+  /** When a pending one is due. */
+  readonly waitUntilMs: number | undefined;
+  /** As the job stood when it was complete, and the store's index before it began. */
+  readonly jobModifyIndex: number;
+  readonly beganAfter: number;
+  readonly createdAtMs: number;
+  readonly modifiedAtMs: number;
 }
 
 /** Whether a placement of a job version works. */
@@ -203,14 +281,14 @@ export interface HookRecord {
 
 /**
  * One thing to write. A commit that breaks one of the rules below is stored in no part and rejects with `internal`:
- * a task, run, event or hook needs its alloc to be stored; a run keeps its task; a job stays while an alloc names it;
+ * a task, run, event or hook needs its alloc to be stored, a deployment its job; a run keeps its task; a job stays while an alloc names it;
  * job versions and event sequence numbers only grow; values are plain JSON (undefined is kept, NaN and functions are
  * refused).
  */
 export type Change =
   /** The same version again replaces it; a lower one than stored is refused. */
   | { readonly kind: 'put_job'; readonly job: JobRecord }
-  /** Forgets the job with its versions; its allocs must be deleted in the same or an earlier commit. */
+  /** Forgets the job with its versions and deployments; its allocs must be deleted in the same or an earlier commit. */
   | { readonly kind: 'delete_job'; readonly jobId: string }
   | { readonly kind: 'put_alloc'; readonly alloc: AllocRecord }
   /** Forgets the alloc with its tasks, runs, events and hook state. */
@@ -224,6 +302,8 @@ export type Change =
       readonly event: StampedTaskEvent;
     }
   | { readonly kind: 'put_hook'; readonly hook: HookRecord }
+  | { readonly kind: 'put_deployment'; readonly deployment: DeploymentRecord }
+  | { readonly kind: 'put_evaluation'; readonly evaluation: EvaluationRecord }
   | { readonly kind: 'put_host'; readonly key: string; readonly value: string };
 
 /**
@@ -268,17 +348,28 @@ export type FeedPayload =
       readonly type: 'TaskEvent';
       readonly event: TaskEventRow;
       readonly jobId: string;
+    }
+  | {
+      readonly topic: 'Deployment';
+      readonly type: 'DeploymentStatusUpdate';
+      readonly deployment: DeploymentRecord;
+    }
+  | {
+      readonly topic: 'Evaluation';
+      readonly type: 'EvaluationUpdated';
+      readonly evaluation: EvaluationRecord;
     };
 
 /**
  * One numbered message of the feed. Each commit makes them from its changes, in the order of the changes: one for each
- * job put, event and purge, and one for each alloc of which the alloc or a task was put, at the place of its first
- * change and as it stands after the commit. Runs, hooks and host values make none, but for `node_scheduling`.
+ * job, deployment and evaluation put, event and purge, and one for each alloc of which the alloc or a task was put, at
+ * the place of its first change and as it stands after the commit. Runs, hooks and host values make none, but for
+ * `node_scheduling`.
  */
 export interface FeedRow {
   readonly index: number;
   readonly atMs: number;
-  /** Job id, alloc id, or `<alloc>/<task>`. */
+  /** Id of the job, alloc, deployment or evaluation, or `<alloc>/<task>`. */
   readonly key: string;
   readonly payload: FeedPayload;
 }
@@ -374,6 +465,12 @@ export interface StateStore {
   countDroppedEvents(allocId: string, task: string): number;
   /** In the order they were first put. */
   listHooks(allocId: string, task: string): readonly HookRecord[];
+  /** Oldest first. Of each job, active ones, the newest few and the newest successful one are remembered. */
+  listDeployments(filter?: { readonly jobId?: string }): readonly Indexed<DeploymentRecord>[];
+  getDeployment(id: string): Indexed<DeploymentRecord> | undefined;
+  /** Oldest first; beside the pending ones the newest are remembered, up to a bound. */
+  listEvaluations(filter?: { readonly jobId?: string }): readonly Indexed<EvaluationRecord>[];
+  getEvaluation(id: string): Indexed<EvaluationRecord> | undefined;
   getHost(key: string): string | undefined;
   feedBounds(): FeedBounds;
   /** Rows after `index`, oldest first, at most `limit`. */

@@ -129,6 +129,12 @@ export class TableStore implements StateStore {
   countDroppedEvents: StateStore['countDroppedEvents'] = (allocId, task) =>
     this.#open().history.countDroppedEvents(allocId, task);
   listHooks: StateStore['listHooks'] = (allocId, task) => this.#open().records.listHooks(allocId, task);
+  listDeployments: StateStore['listDeployments'] = (filter) =>
+    this.#open().scheduling.listDeployments(filter);
+  getDeployment: StateStore['getDeployment'] = (id) => this.#open().scheduling.getDeployment(id);
+  listEvaluations: StateStore['listEvaluations'] = (filter) =>
+    this.#open().scheduling.listEvaluations(filter);
+  getEvaluation: StateStore['getEvaluation'] = (id) => this.#open().scheduling.getEvaluation(id);
   getHost: StateStore['getHost'] = (key) => this.#open().records.getHost(key);
   feedBounds: StateStore['feedBounds'] = () => this.#open().history.feedBounds();
   readFeed: StateStore['readFeed'] = (afterIndex, limit) => this.#open().history.readFeed(afterIndex, limit);

@@ -5,6 +5,8 @@
 import type { StoreLimits } from './limits.js';
 import type {
   AllocRecord,
+  DeploymentRecord,
+  EvaluationRecord,
   FeedRow,
   HookRecord,
   JobRecord,
@@ -18,6 +20,7 @@ import type {
 export interface Tables extends Pick<StateStore, 'hostId' | 'listQuarantined'> {
   readonly records: Records;
   readonly history: History;
+  readonly scheduling: Scheduling;
   /** Runs `work` all or nothing: when it throws, nothing of it stays. May be nested. */
   transact<T>(work: () => T): T;
   /** True when `error` means that the disk does not take writes now; false when the change itself is at fault. */
@@ -67,6 +70,25 @@ export interface Records extends RecordReads {
   trimRuns(allocId: string, task: string, runsPerTask: number): void;
   putHook(hook: HookRecord): void;
   putHost(key: string, value: string): void;
+}
+
+type SchedulingReads = Pick<
+  StateStore,
+  'listDeployments' | 'getDeployment' | 'listEvaluations' | 'getEvaluation'
+>;
+
+/** What the scheduler remembers of each job. */
+export interface Scheduling extends SchedulingReads {
+  putDeployment(deployment: DeploymentRecord): void;
+  /** Sets modifyIndex, and createIndex of a new one; does nothing when it is gone. */
+  stampDeployment(id: string, index: number): void;
+  /** Keeps the newest `most` of the job, those under way, and the newest successful one. */
+  trimDeployments(jobId: string, most: number): void;
+  putEvaluation(evaluation: EvaluationRecord): void;
+  stampEvaluation(id: string, index: number): void;
+  /** Keeps the newest `most` of all jobs, and those that are pending. */
+  trimEvaluations(most: number): void;
+  deleteDeployments(jobId: string): void;
 }
 
 type HistoryReads = Pick<

@@ -3,7 +3,17 @@ import fc from 'fast-check';
 import type { ExitResult } from '../../src/events/exit-result.js';
 import type { TaskEvent } from '../../src/events/task-event.js';
 import type { Change, Moment, RunOutcome } from '../../src/state/store.js';
-import { addEvent, jobSpec, putAlloc, putHook, putJob, putRun, putTask } from './records.js';
+import {
+  addEvent,
+  deploymentRecord,
+  evaluationRecord,
+  jobSpec,
+  putAlloc,
+  putHook,
+  putJob,
+  putRun,
+  putTask,
+} from './records.js';
 
 export const JOB_IDS = ['web', 'db', 'é/job'] as const;
 export const ALLOC_IDS = ['a1', 'a10', 'b2'] as const;
@@ -114,6 +124,24 @@ const addAnyEvent = fc
   .tuple(step(1), event, allocId, task)
   .map(([seq, what, alloc, name]) => addEvent(seq, what, alloc, name));
 
+const putAnyDeployment = fc
+  .record({
+    id: fc.constantFrom('d1', 'd2', 'd3', 'd4'),
+    jobId,
+    status: fc.constantFrom('running' as const, 'successful' as const, 'failed' as const),
+    description: text,
+  })
+  .map((over): Change => ({ kind: 'put_deployment', deployment: deploymentRecord(over) }));
+
+const putAnyEvaluation = fc
+  .record({
+    id: fc.constantFrom('e1', 'e2', 'e3', 'e4', 'e5'),
+    jobId,
+    status: fc.constantFrom('pending' as const, 'complete' as const, 'canceled' as const),
+    waitUntilMs: maybe(ms),
+  })
+  .map((over): Change => ({ kind: 'put_evaluation', evaluation: evaluationRecord(over) }));
+
 /** Mostly good changes; some break a rule. Job versions and event numbers are steps from what is stored. */
 export const anyChange: fc.Arbitrary<Change> = fc.oneof(
   { weight: 3, arbitrary: putAnyJob },
@@ -121,6 +149,8 @@ export const anyChange: fc.Arbitrary<Change> = fc.oneof(
   { weight: 5, arbitrary: putAnyTask },
   { weight: 4, arbitrary: putAnyRun },
   { weight: 6, arbitrary: addAnyEvent },
+  { weight: 2, arbitrary: putAnyDeployment },
+  { weight: 2, arbitrary: putAnyEvaluation },
   {
     weight: 2,
     arbitrary: fc

@@ -87,6 +87,10 @@ export class FailingStore implements StateStore {
   countDroppedEvents: StateStore['countDroppedEvents'] = (allocId, task) =>
     this.#inner.countDroppedEvents(allocId, task);
   listHooks: StateStore['listHooks'] = (allocId, task) => this.#inner.listHooks(allocId, task);
+  listDeployments: StateStore['listDeployments'] = (filter) => this.#inner.listDeployments(filter);
+  getDeployment: StateStore['getDeployment'] = (id) => this.#inner.getDeployment(id);
+  listEvaluations: StateStore['listEvaluations'] = (filter) => this.#inner.listEvaluations(filter);
+  getEvaluation: StateStore['getEvaluation'] = (id) => this.#inner.getEvaluation(id);
   getHost: StateStore['getHost'] = (key) => this.#inner.getHost(key);
   feedBounds: StateStore['feedBounds'] = () => this.#inner.feedBounds();
   readFeed: StateStore['readFeed'] = (afterIndex, limit) => this.#inner.readFeed(afterIndex, limit);

@@ -6,7 +6,13 @@ import { isDeepStrictEqual } from 'node:util';
 import { AgentError } from '../../src/base/errors.js';
 import { newRunId, newUuid } from '../../src/base/ids.js';
 import type { Clock } from '../../src/base/clock.js';
-import type { AgentOperations, JobChange, NodeFacts, TreatedFinding } from '../../src/api/operations.js';
+import type {
+  AgentOperations,
+  DeploymentChange,
+  JobChange,
+  NodeFacts,
+  TreatedFinding,
+} from '../../src/api/operations.js';
 import type { ExitResult } from '../../src/events/exit-result.js';
 import type { TaskEvent } from '../../src/events/task-event.js';
 import type { Session } from '../../src/executor/session.js';
@@ -16,7 +22,7 @@ import type { NodeScheduling } from '../../src/scheduler/drain.js';
 import type { AllocRecord, Change, RunRecord, StateStore, TaskRecord } from '../../src/state/store.js';
 import { HostSampler, type HostUsage } from '../../src/stats/host.js';
 import type { TaskUsage } from '../../src/stats/usage.js';
-import { BOOT, taskRecord } from './records.js';
+import { BOOT, evaluationRecord, taskRecord } from './records.js';
 
 /** As many events as the alloc's state shows. */
 const RECENT_EVENTS = 10;
@@ -34,6 +40,7 @@ export class FakeOperations implements AgentOperations {
   }
 
   async registerJob(job: Job, options: { readonly checkIndex?: number }): Promise<JobChange> {
+    const beganAfter = this.#store.index();
     const old = this.#store.getJob(job.id);
     if (options.checkIndex !== undefined && options.checkIndex !== (old?.modifyIndex ?? 0)) {
       throw new AgentError('conflict', `job ${job.id} was changed at ${old?.modifyIndex ?? 0}`);
@@ -48,7 +55,7 @@ export class FakeOperations implements AgentOperations {
         ...job.groups.flatMap((group) => this.#placeGroup(job.id, version, group)),
       ]);
     }
-    return this.#change(job.id, unchanged);
+    return this.#change(job.id, unchanged, beganAfter);
   }
 
   openSession(): Promise<Session> {
@@ -69,13 +76,14 @@ export class FakeOperations implements AgentOperations {
     jobId: string,
     options: { readonly purge: boolean; readonly noShutdownDelay: boolean },
   ): Promise<JobChange> {
+    const beganAfter = this.#store.index();
     const job = this.#store.getJob(jobId);
     if (job === undefined) throw new AgentError('not_found', `job ${jobId} not found`);
     await this.#store.commit([
       { kind: 'put_job', job: { ...job.record, stopped: true } },
       ...this.#stopAllocs(this.#living(jobId)),
     ]);
-    const change = this.#change(jobId, false);
+    const change = await this.#change(jobId, false, beganAfter);
     if (!options.purge) return change;
     const allocs = this.#store.listAllocs({ jobId });
     await this.#store.commit([
@@ -86,6 +94,7 @@ export class FakeOperations implements AgentOperations {
   }
 
   async stopAlloc(allocId: string): Promise<{ readonly evalId: string; readonly index: number }> {
+    const beganAfter = this.#store.index();
     const alloc = this.#alloc(allocId);
     const group = this.#store
       .getJobVersion(alloc.jobId, alloc.jobVersion)
@@ -94,7 +103,7 @@ export class FakeOperations implements AgentOperations {
       ...this.#stopAllocs([alloc]),
       ...(group === undefined ? [] : this.#placeOne(alloc.jobId, alloc.jobVersion, group, alloc.index)),
     ]);
-    return { evalId: newUuid(), index: this.#store.index() };
+    return { evalId: await this.#note(alloc.jobId, beganAfter), index: this.#store.index() };
   }
 
   async restartAlloc(
@@ -352,15 +361,50 @@ export class FakeOperations implements AgentOperations {
     return task;
   }
 
-  #change(jobId: string, unchanged: boolean): JobChange {
+  async #change(jobId: string, unchanged: boolean, beganAfter: number): Promise<JobChange> {
     const job = this.#store.getJob(jobId);
-    return {
-      jobId,
-      version: job?.record.version ?? 0,
-      evalId: newUuid(),
-      index: this.#store.index(),
-      jobModifyIndex: job?.modifyIndex ?? 0,
-      unchanged,
-    };
+    const jobModifyIndex = job?.modifyIndex ?? 0;
+    const evalId = await this.#note(jobId, beganAfter);
+    const index = this.#store.index();
+    const version = job?.record.version ?? 0;
+    return { jobId, version, evalId, beganAfter, index, jobModifyIndex, unchanged };
+  }
+
+  async #note(jobId: string, beganAfter: number): Promise<string> {
+    const evaluation = evaluationRecord({ id: newUuid(), jobId, beganAfter });
+    await this.#store.commit([{ kind: 'put_evaluation', evaluation }]);
+    return evaluation.id;
+  }
+
+  dispatchJob(jobId: string): Promise<JobChange> {
+    return Promise.reject(new AgentError('bad_request', `job ${jobId} is no pattern`));
+  }
+
+  forcePeriodic(jobId: string): Promise<JobChange> {
+    return Promise.reject(new AgentError('bad_request', `job ${jobId} is not periodic`));
+  }
+
+  nextLaunchMs(): number | undefined {
+    return undefined;
+  }
+
+  failDeployment(id: string): Promise<DeploymentChange> {
+    return Promise.reject(new AgentError('not_found', `no deployment ${id}`));
+  }
+
+  pauseDeployment(id: string): Promise<DeploymentChange> {
+    return this.failDeployment(id);
+  }
+
+  setAllocHealth(id: string): Promise<DeploymentChange> {
+    return this.failDeployment(id);
+  }
+
+  collectGarbage(): Promise<number> {
+    return Promise.resolve(0);
+  }
+
+  collectAlloc(): Promise<void> {
+    return Promise.resolve();
   }
 }

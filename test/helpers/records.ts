@@ -3,6 +3,8 @@ import type { StampedTaskEvent, TaskEvent } from '../../src/events/task-event.js
 import type { Job } from '../../src/jobspec/types.js';
 import type {
   AllocRecord,
+  DeploymentRecord,
+  EvaluationRecord,
   Change,
   HookRecord,
   JobRecord,
@@ -101,6 +103,39 @@ export function hookRecord(over: Partial<HookRecord> = {}): HookRecord {
     bootId: undefined,
     env: {},
     data: {},
+    ...over,
+  };
+}
+
+export function deploymentRecord(over: Partial<DeploymentRecord> = {}): DeploymentRecord {
+  return {
+    id: 'd1',
+    jobId: 'web',
+    jobVersion: 0,
+    status: 'running',
+    description: 'Deployment is running',
+    groups: {},
+    createdAtMs: 1_700_000_000_000,
+    modifiedAtMs: 1_700_000_000_000,
+    ...over,
+  };
+}
+
+export function evaluationRecord(over: Partial<EvaluationRecord> = {}): EvaluationRecord {
+  return {
+    id: 'e1',
+    jobId: 'web',
+    jobType: 'service',
+    priority: 50,
+    triggeredBy: 'job-register',
+    status: 'complete',
+    description: '',
+    deploymentId: undefined,
+    waitUntilMs: undefined,
+    jobModifyIndex: 1,
+    beganAfter: 0,
+    createdAtMs: 1_700_000_000_000,
+    modifiedAtMs: 1_700_000_000_000,
     ...over,
   };
 }

@@ -9,6 +9,7 @@ import { Scheduler } from '../../src/scheduler/scheduler.js';
 import { DEFAULT_STORE_LIMITS } from '../../src/state/limits.js';
 import { MemoryHistory } from '../../src/state/memory-history.js';
 import { MemoryRecords } from '../../src/state/memory-records.js';
+import { MemoryScheduling } from '../../src/state/memory-scheduling.js';
 import type { FeedRow, QuarantinedRow, StateStore, TaskEventRow, TaskRecord } from '../../src/state/store.js';
 import { TableStore } from '../../src/state/table-store.js';
 import type { Tables } from '../../src/state/tables.js';
@@ -24,6 +25,7 @@ export class Disk implements Tables {
   readonly #undo = new UndoLog();
   readonly records = new MemoryRecords(this.#undo);
   readonly history = new MemoryHistory(this.#undo, (allocId) => this.records.jobIdOf(allocId));
+  readonly scheduling = new MemoryScheduling(this.#undo);
   refusing = false;
   /** Its agent was killed and not buried yet. */
   ownerDead = false;
@@ -213,6 +215,7 @@ export class Rig {
     });
     const scheduler = new Scheduler({
       clock,
+      bootId: this.world.bootId,
       logger,
       store,
       allocs,

@@ -15,6 +15,8 @@ export function imageOf(store: StateStore) {
       hooks: store.listHooks(allocId, task),
       dropped: store.countDroppedEvents(allocId, task),
     })),
+    deployments: store.listDeployments(),
+    evaluations: store.listEvaluations(),
     events: store.listTaskEvents({}),
     feedBounds: store.feedBounds(),
     feed: store.readFeed(0, 100_000),

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { asList, asObject, JOB, startApi, type ApiUnderTest, type Json } from '../helpers/api-client.js';
+import { deploymentRecord } from '../helpers/records.js';
 
 /** Walks `a.b.c`; every step and the value at the end must be there and not null. */
 function mustHave(value: unknown, paths: string): void {
@@ -174,6 +175,8 @@ describe('api', () => {
   it('answers every route of openapi.json, and no answer is empty', async () => {
     const { paths } = asObject(await get('/v1/openapi.json'));
     // What never ends, or is no plain HTTP.
+    const deployment = deploymentRecord({ id: 'de000000-0000-4000-8000-000000000001' });
+    await api.store.commit([{ kind: 'put_deployment', deployment }]);
     const skipped = new Set([
       '/v1/event/stream',
       '/v1/feed',
@@ -182,7 +185,8 @@ describe('api', () => {
     ]);
     for (const [path, operations] of Object.entries(asObject(paths))) {
       if (!('get' in asObject(operations)) || skipped.has(path)) continue;
-      const id = path.includes('/job/') ? 'web' : path.includes('evaluation') ? evalId : allocId;
+      const ids = { '/job/': 'web', evaluation: evalId, '/deployment/': deployment.id, '': allocId };
+      const id = Object.entries(ids).find(([part]) => path.includes(part))?.[1] ?? '';
       const url = path.replace('{id}', path.includes('/node/') ? '0de00000' : id);
       const isFile = path.includes('/fs/');
       const reply = await api.ask(isFile ? `${url}?offset=0&limit=1` : url);

@@ -23,6 +23,7 @@ const EXPECTED: Readonly<
   'batch.hcl': { code: 0, tasks: { count: complete } },
   'crashing.hcl': { code: 1, tasks: { boom: failed } },
   'demo.hcl': { code: 0, tasks: { server: run, ticker: run, fickle: run } },
+  'isolated.hcl': { code: 0, tasks: { probe: complete } },
   'mock.hcl': { code: 1, tasks: { fine: complete, late: failed } },
   'stages.hcl': {
     code: 0,

@@ -112,20 +112,8 @@ function clientRoutes(services: Services): readonly Route[] {
 
 async function stop(services: Services, call: Call): Promise<AllocStopResponse> {
   const { record } = findAlloc(services.store, call.param('id'));
-  const beganAfter = services.store.index();
   const { evalId, index } = await services.operations.stopAlloc(record.id, {
     noShutdownDelay: call.query.flag('no_shutdown_delay'),
-  });
-  const job = services.store.getJob(record.jobId);
-  services.evaluations.add({
-    id: evalId,
-    triggeredBy: 'alloc-stop',
-    jobId: record.jobId,
-    jobType: job?.record.spec.type ?? '',
-    priority: job?.record.spec.priority ?? 0,
-    jobModifyIndex: job?.modifyIndex ?? 0,
-    beganAfter,
-    index,
   });
   return { EvalID: evalId, Index: index };
 }

@@ -135,9 +135,10 @@ export function evaluationRoutes({ view, evaluations }: Services): readonly Rout
       methods: ['GET'],
       scope: 'read',
       path: '/v1/evaluations',
-      summary: 'Lists the evaluations that this agent has made since it started, newest first',
+      summary: 'Lists the newest evaluations, newest first',
       list: 'created',
       query: ['prefix'],
+      watch: () => 'evaluations',
       handle: ({ query }) => evaluations.list().filter(({ ID }) => ID.startsWith(query.text('prefix') ?? '')),
     },
     {
@@ -146,6 +147,7 @@ export function evaluationRoutes({ view, evaluations }: Services): readonly Rout
       scope: 'read',
       path: '/v1/evaluation/:id',
       summary: 'Reads an evaluation',
+      watch: (call) => `evaluations/${find(call).ID}`,
       handle: find,
     },
     {
@@ -240,6 +242,7 @@ function search(services: Services, asked: z.infer<typeof SearchBody>): SearchRe
   const { store, operations, evaluations } = services;
   const ids: Readonly<Record<string, () => readonly string[]>> = {
     allocs: () => store.listAllocs().map(({ record }) => record.id),
+    deployment: () => store.listDeployments().map(({ record }) => record.id),
     evals: () => evaluations.list().map(({ ID }) => ID),
     jobs: () => store.listJobs().map(({ record }) => record.id),
     nodes: () => [operations.node().nodeId],

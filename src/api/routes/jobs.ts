@@ -1,7 +1,6 @@
 /** Owns the routes of jobs: registering, reading, stopping. */
 import { z } from 'zod';
 import { AgentError } from '../../base/errors.js';
-import type { Job as JobSpec } from '../../jobspec/types.js';
 import { readJob, validateJob } from '../job-body.js';
 import { findJob } from '../lookup.js';
 import type { JobChange } from '../operations.js';
@@ -9,7 +8,7 @@ import { planToWire } from '../plan-view.js';
 import { parseBody } from '../query.js';
 import { WRITE, type Call, type Route } from '../route.js';
 import type { Services } from '../services.js';
-import type { Evaluation, PlanResponse, RegisterResponse } from '../wire.js';
+import type { PlanResponse, RegisterResponse } from '../wire.js';
 
 /** Tools send more than we look at (Submission, PolicyOverride …): the envelope is open, the job inside is not. */
 const RegisterBody = z.looseObject({
@@ -87,9 +86,10 @@ export function jobRoutes(services: Services): readonly Route[] {
       methods: ['GET'],
       scope: 'read',
       path: '/v1/job/:id/evaluations',
-      summary: 'Lists the evaluations of a job that this agent has made since it started',
+      summary: 'Lists the evaluations of a job, newest first',
       list: 'created',
-      handle: (call) => evaluations.list().filter(({ JobID }) => JobID === call.param('id')),
+      watch: (call) => `evaluations/${call.param('id')}`,
+      handle: (call) => evaluations.list({ jobId: call.param('id') }),
     },
   ];
 }
@@ -125,35 +125,17 @@ function jobPartRoutes({ store, view }: Services): readonly Route[] {
       watch,
       handle: (call) => view.jobVersions(findJob(store, call.param('id'))),
     },
-    {
-      kind: 'json',
-      methods: ['GET'],
-      scope: 'read',
-      path: '/v1/job/:id/deployment',
-      summary: 'Always null: there are no deployments on a single host',
-      handle: () => null,
-    },
-    {
-      kind: 'json',
-      methods: ['GET'],
-      scope: 'read',
-      path: '/v1/job/:id/deployments',
-      summary: 'Always empty: there are no deployments on a single host',
-      handle: () => [],
-    },
   ];
 }
 
 async function register(services: Services, { body }: Call): Promise<RegisterResponse> {
   const request = parseBody(RegisterBody, body);
   const { job, warnings } = readJob(present(request.Job));
-  const beganAfter = services.store.index();
   const change = await services.operations.registerJob(
     job,
     request.EnforceIndex === true ? { checkIndex: request.JobModifyIndex ?? 0 } : {},
   );
-  const triggeredBy = 'job-register';
-  return { ...answerChange(services, { job, change, beganAfter, triggeredBy }), Warnings: warnings };
+  return { ...answerChange(change), Warnings: warnings };
 }
 
 function plan({ operations }: Services, call: Call): PlanResponse {
@@ -175,38 +157,18 @@ function present(job: unknown): unknown {
 }
 
 async function stop(services: Services, call: Call): Promise<RegisterResponse> {
-  const job = findJob(services.store, call.param('id')).record.spec;
-  const beganAfter = services.store.index();
-  const change = await services.operations.stopJob(job.id, {
+  const { id } = findJob(services.store, call.param('id')).record;
+  const change = await services.operations.stopJob(id, {
     purge: call.query.flag('purge'),
     noShutdownDelay: call.query.flag('no_shutdown_delay'),
   });
-  return answerChange(services, { job, change, beganAfter, triggeredBy: 'job-deregister' });
+  return answerChange(change);
 }
 
-function answerChange(
-  services: Services,
-  made: {
-    readonly job: JobSpec;
-    readonly change: JobChange;
-    readonly beganAfter: number;
-    readonly triggeredBy: Evaluation['TriggeredBy'];
-  },
-): RegisterResponse {
-  const { job, change, beganAfter } = made;
-  services.evaluations.add({
-    id: change.evalId,
-    triggeredBy: made.triggeredBy,
-    jobId: change.jobId,
-    jobType: job.type,
-    priority: job.priority,
-    jobModifyIndex: change.jobModifyIndex,
-    beganAfter,
-    index: change.index,
-  });
+function answerChange(change: JobChange): RegisterResponse {
   return {
     EvalID: change.evalId,
-    EvalCreateIndex: beganAfter + 1,
+    EvalCreateIndex: change.beganAfter + 1,
     JobModifyIndex: change.jobModifyIndex,
     Warnings: '',
     Index: change.index,

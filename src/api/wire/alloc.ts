@@ -105,6 +105,8 @@ export interface FeedAllocation {
   readonly DesiredDescription: string;
   readonly ClientStatus: 'pending' | 'running' | 'complete' | 'failed' | 'lost' | 'unknown';
   readonly ClientDescription: string;
+  /** '' = no deployment has to do with it. */
+  readonly DeploymentID: string;
   readonly DeploymentStatus: AllocDeploymentStatus | null;
   readonly TaskStates: Readonly<Record<string, TaskState>>;
   readonly ModifyIndex: number;
@@ -127,9 +129,24 @@ export interface AllocDeploymentStatus {
 export interface AllocListStub extends FeedAllocation {
   readonly EvalID: string;
   readonly JobType: string;
+  /** The evaluation that will make a new alloc in its place; '' = none. */
   readonly FollowupEvalID: string;
   readonly NextAllocation: string;
-  readonly RescheduleTracker: null;
+  readonly PreviousAllocation: string;
+  readonly RescheduleTracker: {
+    readonly Events: readonly {
+      readonly RescheduleTime: number;
+      readonly PrevAllocID: string;
+      readonly PrevNodeID: string;
+      readonly Delay: number;
+    }[];
+  } | null;
+  readonly Holdfast: {
+    /** When a new alloc will be made in the place of this failed one, or null. */
+    readonly RescheduleAt: string | null;
+    /** Why none will be made; '' when that was not decided. */
+    readonly RescheduleStopped: string;
+  };
   readonly CreateIndex: number;
 }
 
@@ -139,7 +156,6 @@ export interface Allocation extends AllocListStub {
   readonly Job: Job | null;
   readonly Resources: ResourcesJson;
   readonly TaskResources: Readonly<Record<string, ResourcesJson>>;
-  readonly PreviousAllocation: string;
   readonly Metrics: Readonly<Record<string, unknown>>;
 }
 

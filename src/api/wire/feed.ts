@@ -1,10 +1,12 @@
 /** Owns the messages of the feed. */
 import type { FeedAllocation } from './alloc.js';
+import type { Deployment } from './deployment.js';
+import type { Evaluation } from './evaluation.js';
 import type { FeedJob } from './job.js';
 import type { Node, NodeSchedulingJson } from './node.js';
 import type { TaskEventRow } from './run.js';
 
-export const FEED_TOPICS = ['Job', 'Allocation', 'TaskEvent', 'Evaluation', 'Node'] as const;
+export const FEED_TOPICS = ['Job', 'Allocation', 'TaskEvent', 'Evaluation', 'Deployment', 'Node'] as const;
 export type FeedTopic = (typeof FEED_TOPICS)[number];
 
 interface FeedEventBase {
@@ -50,6 +52,16 @@ export type FeedEvent = FeedEventBase &
         readonly Topic: 'TaskEvent';
         readonly Type: 'TaskEvent';
         readonly Payload: { readonly TaskEvent: TaskEventRow };
+      }
+    | {
+        readonly Topic: 'Deployment';
+        readonly Type: 'DeploymentStatusUpdate';
+        readonly Payload: { readonly Deployment: Deployment };
+      }
+    | {
+        readonly Topic: 'Evaluation';
+        readonly Type: 'EvaluationUpdated';
+        readonly Payload: { readonly Evaluation: Evaluation };
       }
   );
 

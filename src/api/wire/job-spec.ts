@@ -1,18 +1,22 @@
 /** Owns the way from a checked job to the JSON that PUT /v1/jobs takes. */
 import type {
+  Artifact,
   Job as JobSpec,
   ReschedulePolicy,
   RestartPolicy,
   Task,
+  Template,
   UpdateStrategy,
 } from '../../jobspec/types.js';
 import type {
+  ArtifactJson,
   JobJson,
   PeriodicJson,
   ReschedulePolicyJson,
   ResourcesJson,
   RestartPolicyJson,
   TaskJson,
+  TemplateJson,
   UpdateJson,
 } from './job.js';
 import { msToNs } from './values.js';
@@ -98,6 +102,39 @@ function taskSpecToWire(task: Task): TaskJson {
     Leader: task.leader,
     Lifecycle:
       task.lifecycle === undefined ? null : { Hook: task.lifecycle.hook, Sidecar: task.lifecycle.sidecar },
+    ...(task.artifacts === undefined ? {} : { Artifacts: task.artifacts.map(artifactToWire) }),
+    ...(task.templates === undefined ? {} : { Templates: task.templates.map(templateToWire) }),
+    ...(task.dispatchPayload === undefined ? {} : { DispatchPayload: { File: task.dispatchPayload.file } }),
+  };
+}
+
+function artifactToWire(artifact: Artifact): ArtifactJson {
+  return {
+    GetterSource: artifact.source,
+    GetterOptions: artifact.options,
+    GetterHeaders: artifact.headers,
+    GetterMode: artifact.mode,
+    RelativeDest: artifact.destination,
+    Chown: artifact.chown,
+  };
+}
+
+function templateToWire(template: Template): TemplateJson {
+  return {
+    EmbeddedTmpl: template.data ?? '',
+    SourcePath: template.source ?? '',
+    DestPath: template.destination,
+    ChangeMode: template.changeMode,
+    ChangeSignal: template.changeSignal ?? '',
+    Splay: msToNs(template.splayMs),
+    Perms: template.perms,
+    Uid: template.uid ?? null,
+    Gid: template.gid ?? null,
+    Envvars: template.env,
+    ErrMissingKey: template.errorOnMissingKey,
+    Once: template.once,
+    LeftDelim: template.leftDelimiter,
+    RightDelim: template.rightDelimiter,
   };
 }
 

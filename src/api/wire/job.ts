@@ -89,6 +89,36 @@ export interface TaskJson {
   readonly StopSignals: readonly string[];
   readonly Leader: boolean;
   readonly Lifecycle: { readonly Hook: string; readonly Sidecar: boolean } | null;
+  /** Not there when there are none. */
+  readonly Artifacts?: readonly ArtifactJson[];
+  readonly Templates?: readonly TemplateJson[];
+  readonly DispatchPayload?: { readonly File: string };
+}
+
+export interface ArtifactJson {
+  readonly GetterSource: string;
+  readonly GetterOptions: Readonly<Record<string, string>>;
+  readonly GetterHeaders: Readonly<Record<string, string>>;
+  readonly GetterMode: string;
+  readonly RelativeDest: string;
+  readonly Chown: boolean;
+}
+
+export interface TemplateJson {
+  readonly EmbeddedTmpl: string;
+  readonly SourcePath: string;
+  readonly DestPath: string;
+  readonly ChangeMode: string;
+  readonly ChangeSignal: string;
+  readonly Splay: number;
+  readonly Perms: string;
+  readonly Uid: number | null;
+  readonly Gid: number | null;
+  readonly Envvars: boolean;
+  readonly ErrMissingKey: boolean;
+  readonly Once: boolean;
+  readonly LeftDelim: string;
+  readonly RightDelim: string;
 }
 
 export interface ResourcesJson {
@@ -132,7 +162,11 @@ export interface Job extends FeedJob {
   readonly StatusDescription: string;
   readonly CreateIndex: number;
   readonly ParentID: string;
+  /** A deployment of this version has succeeded. */
   readonly Stable: boolean;
+  readonly Dispatched: boolean;
+  /** When the clock launches it next, or null. */
+  readonly Holdfast: { readonly NextLaunch: string | null };
 }
 
 export interface GroupSummary {
@@ -174,6 +208,7 @@ export interface JobListStub {
   readonly ModifyIndex: number;
   readonly JobModifyIndex: number;
   readonly SubmitTime: number;
+  readonly Holdfast: { readonly NextLaunch: string | null };
 }
 
 /** GET /v1/job/:id/versions. */

@@ -25,6 +25,13 @@ export interface PlanResponse {
     readonly Version: number;
     /** The job is exactly so already. */
     readonly Unchanged: boolean;
+    /** How it goes step by step; empty = there will be no deployment. */
+    readonly Deployment: readonly {
+      readonly Group: string;
+      readonly MaxParallel: number;
+      readonly MinHealthyTime: number;
+      readonly AutoRevert: boolean;
+    }[];
     readonly Places: readonly PlannedPlace[];
   };
 }

@@ -5,6 +5,8 @@
  */
 import type { BlockSpec, Keys } from '../blocks.js';
 import type { Dialect } from '../session.js';
+import { ARTIFACT } from './artifact.js';
+import { DISPATCH_PAYLOAD } from './dispatch-payload.js';
 import { GROUP } from './group.js';
 import { JOB } from './job.js';
 import { many } from './key.js';
@@ -16,6 +18,7 @@ import { RESCHEDULE } from './reschedule.js';
 import { RESOURCES } from './resources.js';
 import { RESTART } from './restart.js';
 import { TASK } from './task.js';
+import { TEMPLATE } from './template.js';
 import { UPDATE } from './update.js';
 
 export const FILE = {
@@ -48,6 +51,9 @@ export const BLOCKS: readonly BlockSpec<Keys>[] = [
   RESTART,
   LOGS,
   LIFECYCLE,
+  ARTIFACT,
+  TEMPLATE,
+  DISPATCH_PAYLOAD,
   RESCHEDULE,
   PERIODIC,
   PARAMETERIZED,

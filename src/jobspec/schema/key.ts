@@ -10,6 +10,8 @@ import {
   type Many,
   type Repeated,
 } from '../blocks.js';
+import type { Session, Spot } from '../session.js';
+import { shaped, shapedAsBlock } from '../shapes.js';
 import type { MapNode } from '../tree.js';
 import { checkMetaKey, textMap, type Reader } from '../values.js';
 
@@ -20,7 +22,7 @@ export function one<T>(read: Reader<T>, doc: KeyDoc): Key<T> {
 export function block<K extends Keys>(spec: BlockSpec<K>, doc: Omit<KeyDoc, 'type'>): Key<BlockRead<K>> {
   const read: Reader<BlockRead<K>> = (node, spot, session) =>
     node.kind === 'map' ? readBlock(spec, node, spot.path, session) : session.wanted('a block', node, spot);
-  return { kind: 'one', type: 'block', read, ...doc };
+  return { kind: 'one', type: 'block', read: shapedAsBlock(read, spec), ...doc };
 }
 
 /** A labelled block that was read. */
@@ -32,7 +34,13 @@ export function many<K extends Keys>(spec: BlockSpec<K>, doc: Omit<KeyDoc, 'type
   return {
     kind: 'many',
     type: 'labelled block',
-    read: (one, session) => ({ ...one, read: readBlock(spec, one.body, one.path, session) }),
+    read: shapedAsBlock(
+      (one: LabelledBody, session: Session) => ({
+        ...one,
+        read: readBlock(spec, one.body, one.path, session),
+      }),
+      spec,
+    ),
     ...doc,
   };
 }
@@ -45,7 +53,10 @@ export function repeated<K extends Keys>(
   return {
     kind: 'repeated',
     type: 'block, repeated',
-    read: (body, { path }, session) => readBlock(spec, body, path, session),
+    read: shapedAsBlock(
+      (body: MapNode, { path }: Spot, session: Session) => readBlock(spec, body, path, session),
+      spec,
+    ),
     ...doc,
   };
 }
@@ -53,6 +64,7 @@ export function repeated<K extends Keys>(
 /** Kept as it is: the schema of the driver judges it. */
 export const untouched: Reader<MapNode> = (node, spot, session) =>
   node.kind === 'map' ? node : session.wanted('a block', node, spot);
+shaped(untouched, { type: 'object' });
 
 export function bounds({ least, most }: { readonly least: number; readonly most: number }): string {
   return `${least}…${most}`;

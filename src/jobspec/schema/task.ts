@@ -4,11 +4,14 @@ import { DEFAULTS } from '../defaults.js';
 import { formatDuration } from '../units.js';
 import { stopSignals } from '../stop-signals.js';
 import { bool, checkEnvKey, durationMs, filledText, oneOf, signal, textMap } from '../values.js';
-import { block, meta, one, untouched } from './key.js';
+import { ARTIFACT } from './artifact.js';
+import { DISPATCH_PAYLOAD } from './dispatch-payload.js';
+import { block, meta, one, repeated, untouched } from './key.js';
 import { LIFECYCLE } from './lifecycle.js';
 import { LOGS } from './logs.js';
 import { RESOURCES } from './resources.js';
 import { RESTART } from './restart.js';
+import { TEMPLATE } from './template.js';
 
 export const TASK = {
   name: 'task',
@@ -17,7 +20,7 @@ export const TASK = {
       json: 'Driver',
       type: 'string',
       required: true,
-      doc: 'How the task is run: `raw_exec`, or `mock_driver` to try a job file without running anything.',
+      doc: 'How the task is run: `raw_exec`, `exec` (shut in), or `mock_driver` to try a job file without running anything.',
     }),
     config: one(untouched, {
       json: 'Config',
@@ -74,6 +77,15 @@ export const TASK = {
       json: 'Lifecycle',
       doc: 'When the task runs; without it, it is a main task.',
     }),
+    artifact: repeated(ARTIFACT, { json: 'Artifacts', doc: 'Something to fetch before the task starts.' }),
+    template: repeated(TEMPLATE, {
+      json: 'Templates',
+      doc: 'A file that is made before the task starts, and made again when what it is made of changes.',
+    }),
+    dispatch_payload: block(DISPATCH_PAYLOAD, {
+      json: 'DispatchPayload',
+      doc: 'Where the payload of a dispatched job goes.',
+    }),
     leftovers: one(oneOf(['kill', 'keep']), {
       json: 'Leftovers',
       type: '`kill` or `keep`',
@@ -85,18 +97,15 @@ export const TASK = {
   notYet: {
     action: 'Actions',
     affinity: 'Affinities',
-    artifact: 'Artifacts',
     constraint: 'Constraints',
     consul: 'Consul',
     csi_plugin: 'CSIPluginConfig',
-    dispatch_payload: 'DispatchPayload',
     identity: 'Identities',
     kind: 'Kind',
     scaling: 'ScalingPolicies',
     schedule: 'Schedule',
     secret: 'Secrets',
     service: 'Services',
-    template: 'Templates',
     vault: 'Vault',
     volume_mount: 'VolumeMounts',
   },

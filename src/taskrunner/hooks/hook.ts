@@ -56,6 +56,8 @@ export interface HookContext {
   readonly config: () => Readonly<Record<string, unknown>>;
   /** What this hook answered last time, if it did. */
   readonly data: Readonly<Record<string, string>>;
+  /** Keeps `data` for the hook's next call, durably, also when this one fails. */
+  readonly save: (data: Readonly<Record<string, string>>) => Promise<void>;
   /** Says an event of the task. Does nothing once the call is over. */
   readonly emit: (event: TaskEvent) => void;
   /** Says what the hook waits for, in a few words: `status` shows it. */
@@ -72,8 +74,6 @@ export interface WatchContext extends HookContext {
   readonly sendSignal: (signal: string, reason: string) => Promise<void>;
   /** Ends the task for good. `because` says why, and whether the task has failed. */
   readonly kill: (reason: string, because: TaskEvent) => void;
-  /** Keeps something for the hook's next call, durably. */
-  readonly save: (data: Readonly<Record<string, string>>) => Promise<void>;
 }
 
 export interface HookAnswer {

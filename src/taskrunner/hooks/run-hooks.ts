@@ -39,8 +39,9 @@ export interface HookDeps {
 }
 
 /** What the hooks of a phase have in common; the rest belongs to the single hook. */
-export type PhaseContext = Omit<HookContext, 'data' | 'logger' | 'clock'>;
-export type WatchPhaseContext = Omit<WatchContext, 'data' | 'logger' | 'clock' | 'save'>;
+type Own = 'data' | 'logger' | 'clock' | 'save';
+export type PhaseContext = Omit<HookContext, Own>;
+export type WatchPhaseContext = Omit<WatchContext, Own>;
 
 /** The hooks of one task runner. A slow poststart may still be at work when a later phase begins; no other may. */
 export class TaskHooks {
@@ -123,8 +124,7 @@ export class TaskHooks {
       if (hook.watch === undefined) continue;
       const own: WatchContext = {
         ...context,
-        ...this.#own(hook),
-        save: (data) => this.#keep(hook, data, context),
+        ...this.#own(hook, context),
       };
       hook.watch(own).catch((error: unknown) => {
         if (!context.signal.aborted) this.#tell(hook, 'watch', context, error);
@@ -177,16 +177,17 @@ export class TaskHooks {
         const emit = (event: TaskEvent): void => {
           if (!over) context.emit(event);
         };
-        return await work({ ...context, ...this.#own(hook), emit, waitFor, signal });
+        return await work({ ...context, ...this.#own(hook, { signal, waitFor }), emit, waitFor, signal });
       });
     } finally {
       over = true;
     }
   }
 
-  #own(hook: TaskHook): Pick<HookContext, 'data' | 'logger' | 'clock'> {
+  #own(hook: TaskHook, call: Pick<PhaseContext, 'signal' | 'waitFor'>): Pick<HookContext, Own> {
     const { clock, logger } = this.#deps;
     return {
+      save: (data) => this.#keep(hook, data, call),
       data: this.#records.get(hook.name)?.data ?? {},
       clock,
       logger: logger.child({ hook: hook.name }),

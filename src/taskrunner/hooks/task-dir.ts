@@ -1,5 +1,6 @@
 /** Hook: makes the directories of the task and of its alloc. Idempotent, so never marked done. */
-import { chmodSync, mkdirSync } from 'node:fs';
+import { closeSync, constants, fchmodSync, mkdirSync, openSync } from 'node:fs';
+import { AgentError, describeSystemError } from '../../base/errors.js';
 import type { TaskDirs } from '../../drivers/driver.js';
 import type { TaskEvent } from '../../events/task-event.js';
 import type { TaskHook } from './hook.js';
@@ -21,12 +22,27 @@ function makeTaskDirs(dirs: TaskDirs): void {
   // Shared by tasks that may run as different users, as in Nomad; secrets are the task's own.
   for (const dir of [dirs.allocDir, `${dirs.allocDir}/data`, dirs.taskDir, dirs.localDir]) {
     mkdirSync(dir, { recursive: true });
-    chmodSync(dir, 0o777);
+    setMode(dir, 0o777);
   }
   for (const dir of [`${dirs.allocDir}/tmp`, `${dirs.taskDir}/tmp`]) {
     mkdirSync(dir, { recursive: true });
-    chmodSync(dir, 0o1777);
+    setMode(dir, 0o1777);
   }
   mkdirSync(dirs.logDir, { recursive: true, mode: 0o755 });
   mkdirSync(dirs.secretsDir, { recursive: true, mode: 0o700 });
+}
+
+/** An earlier run may have put a link in a directory's place: whatever that leads to is not touched. */
+function setMode(dir: string, mode: number): void {
+  let opened: number;
+  try {
+    opened = openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  } catch (cause) {
+    throw new AgentError('hook_failed', `${dir}: ${describeSystemError(cause)}`, { cause });
+  }
+  try {
+    fchmodSync(opened, mode);
+  } finally {
+    closeSync(opened);
+  }
 }

@@ -1,9 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { HostIsolation } from '../../../src/executor/host-isolation.js';
 import { decideCapabilities, type HostSeen } from '../../../src/agent/capabilities.js';
 
 const all = { mode: 'v2', controllers: new Set(['memory', 'cpu', 'pids']), missing: [] } as const;
-const missingOf = (seen: HostSeen) => decideCapabilities(seen).filter(({ available }) => !available);
+const isolation = {
+  namespaces: new Set(['mount', 'pid']),
+  userNamespace: false,
+  seccomp: true,
+  fault: undefined,
+} as const satisfies HostIsolation;
+const decide = (seen: Omit<HostSeen, 'isolation'> & Partial<HostSeen>) =>
+  decideCapabilities({ isolation, ...seen });
+const missingOf = (seen: Parameters<typeof decide>[0]) => decide(seen).filter(({ available }) => !available);
 
 describe('capabilities of a host', () => {
   it('root with all controllers misses nothing', () => {
@@ -12,13 +21,14 @@ describe('capabilities of a host', () => {
 
   it('every missing one has a cure, every available one has none', () => {
     const none = { mode: 'none', controllers: new Set<string>(), missing: ['cgroup v2: EACCES'] } as const;
+    const fault = { problem: 'cannot have namespaces: EPERM', cure: 'give the agent CAP_SYS_ADMIN' };
     for (const seen of [
       { cgroups: none, uid: 0 },
       { cgroups: none, uid: 1000 },
+      { cgroups: all, uid: 0, isolation: { ...isolation, seccomp: false, fault } },
       { cgroups: { ...all, controllers: new Set(['cpu']) }, uid: 0 },
     ])
-      for (const { name, available, cure } of decideCapabilities(seen))
-        assert.equal(cure === '', available, name);
+      for (const { name, available, cure } of decide(seen)) assert.equal(cure === '', available, name);
     assert.equal(missingOf({ cgroups: none, uid: 1000 }).length, 6);
   });
 

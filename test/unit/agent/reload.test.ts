@@ -21,9 +21,20 @@ const OTHER: Required<AgentConfig> = {
   nodeName: 'other',
   datacenter: 'dc9',
   meta: { rack: '7' },
+  gc: {
+    intervalMs: 1,
+    maxAllocs: 1,
+    allocAgeMs: 1,
+    jobAgeMs: 1,
+    diskUsedPercent: 1,
+    inodesUsedPercent: 1,
+  },
   exec: { chrootEnv: {}, allowCaps: [] },
   hostVolumes: { data: { path: '/srv', readOnly: true } },
   acceptHost: true,
+  deniedUsers: ['root', 'daemon'],
+  checkedDrivers: ['raw_exec'],
+  templateHostPaths: ['/etc/app'],
 };
 
 test('each setting is either applied at once or said to need a restart, and told by its name', () => {

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { z } from 'zod';
-import { EvaluationLog, MOST_EVALUATIONS } from '../../../src/api/evaluations.js';
 import { FeedFilter } from '../../../src/api/feed-request.js';
 import { RecentRows } from '../../../src/api/feed-rows.js';
 import { decideRefusal, tcpGuard } from '../../../src/api/guard.js';
@@ -205,20 +204,6 @@ describe('withHeartbeat', () => {
     await failed;
     assert.deepEqual(seen, ['a', '{}', '{}', 'b']);
     assert.deepEqual(clock.pendingMs(), [], 'no timer is left');
-  });
-});
-
-describe('evaluation log', () => {
-  it('remembers the newest and forgets the rest', () => {
-    const log = new EvaluationLog(new FakeClock());
-    const facts = { triggeredBy: 'job-register', jobId: 'web', jobType: 'service', priority: 50 } as const;
-    for (let n = 0; n <= MOST_EVALUATIONS; n++) {
-      log.add({ ...facts, id: `e${n}`, jobModifyIndex: n, beganAfter: n, index: n + 2 });
-    }
-    log.add({ ...facts, id: '', jobModifyIndex: 0, beganAfter: 0, index: 0 });
-    const ids = log.list().map(({ ID }) => ID);
-    assert.equal(ids.length, MOST_EVALUATIONS);
-    assert.deepEqual([ids[0], ids.at(-1)], [`e${MOST_EVALUATIONS}`, 'e1']);
   });
 });
 

@@ -95,7 +95,12 @@ const TABLE: readonly Situation[] = [
     allocs: [{ ...over, desiredStatus: 'stop' }],
     expected: ['create 0'],
   },
-  { name: 'failed stays', versions: [spec(1)], allocs: [{ ...over, clientStatus: 'failed' }], expected: [] },
+  {
+    name: 'failed: whether it is rescheduled is asked',
+    versions: [spec(1)],
+    allocs: [{ ...over, clientStatus: 'failed' }],
+    expected: ['consider a'],
+  },
   {
     name: 'failed, and the user asks for the job again',
     versions: [spec(1)],
@@ -142,7 +147,8 @@ function decide(situation: Situation): readonly Placement[] {
 
 function inWords(placement: Placement): string {
   if (placement.kind === 'create') return `create ${placement.index}`;
-  return `${placement.kind === 'stop' ? 'stop' : 'update'} ${placement.alloc.id}`;
+  const words = { stop: 'stop', update_in_place: 'update', consider_reschedule: 'consider' } as const;
+  return `${words[placement.kind]} ${placement.alloc.id}`;
 }
 
 describe('place', () => {

@@ -1,0 +1,155 @@
+/** Owns carrying out placements: stores what is wished of allocs, then acts on it. Decides nothing. */
+import type { AllocSubject, AllocTable } from '../allocrunner/alloc-table.js';
+import type { Clock } from '../base/clock.js';
+import { describeError } from '../base/errors.js';
+import { newUuid } from '../base/ids.js';
+import type { Logger } from '../base/log.js';
+import type { AllocRecord, Change, DeploymentRecord, JobRecord, Moment, StateStore } from '../state/store.js';
+import { newTaskRecord } from '../taskrunner/machine.js';
+import { isActive } from './deployment.js';
+import type { Placement } from './place.js';
+import { withEvent } from './reschedule.js';
+
+export interface HandsDeps {
+  readonly clock: Clock;
+  readonly bootId: string;
+  readonly logger: Logger;
+  readonly store: StateStore;
+  readonly allocs: AllocTable;
+}
+
+type Create = Extract<Placement, { kind: 'create' }>;
+
+/** Now, as a moment that can be stored. */
+export function momentOf({ clock, bootId }: Pick<HandsDeps, 'clock' | 'bootId'>): Moment {
+  return { wallMs: clock.wallMs(), monoMs: clock.monoMs(), bootId };
+}
+
+export class Hands {
+  readonly #deps: HandsDeps;
+
+  constructor(deps: HandsDeps) {
+    this.#deps = deps;
+  }
+
+  async stop(
+    stops: readonly { readonly alloc: AllocRecord; readonly why: string }[],
+    noShutdownDelay: boolean,
+  ): Promise<void> {
+    const { store, allocs, logger } = this.#deps;
+    const stopped = stops.flatMap(({ alloc, why }) => {
+      const runner = allocs.get(alloc.id);
+      if (runner === undefined) return [];
+      const wish = { desiredStatus: 'stop', desiredDescription: why, noShutdownDelay } as const;
+      return [{ runner, alloc: runner.want(wish) }];
+    });
+    if (stopped.length === 0) return;
+    // A disk that refuses writes must not keep anything alive: stopping acts all the same.
+    const puts = stopped.map(({ alloc }): Change => ({ kind: 'put_alloc', alloc }));
+    await store.commit(puts, { whenRefused: 'keep' }).catch((error: unknown) => {
+      logger.error({ error: describeError(error) }, 'cannot store that allocs shall stop, stopping them');
+    });
+    for (const { runner } of stopped) runner.stop();
+  }
+
+  /** Makes what is to be created and changes what is to be changed in place. @throws AgentError store_unavailable */
+  async run(
+    job: JobRecord,
+    deployment: DeploymentRecord | undefined,
+    placements: readonly Placement[],
+  ): Promise<void> {
+    const { store, allocs } = this.#deps;
+    const made = placements
+      .filter((placement) => placement.kind === 'create')
+      .map((placement) => this.#create(job, deployment, placement));
+    const updated = placements
+      .filter((placement) => placement.kind === 'update_in_place')
+      .flatMap(({ alloc, group }) => {
+        const runner = allocs.get(alloc.id);
+        if (runner === undefined) return [];
+        const wish = { jobVersion: job.version, ...deploymentOf(deployment, group.name) };
+        return [{ runner, group, before: alloc, alloc: runner.want(wish) }];
+      });
+    const changes: Change[] = [
+      ...updated.map(({ alloc }): Change => ({ kind: 'put_alloc', alloc })),
+      ...made.flatMap(({ changes: own }) => own),
+    ];
+    try {
+      if (changes.length > 0) await store.commit(changes, { whenRefused: 'reject' });
+    } catch (error) {
+      for (const { runner, before } of updated) runner.want({ jobVersion: before.jobVersion });
+      throw error;
+    }
+    for (const { runner, group } of updated) runner.update(job.spec, group);
+    for (const { subject } of made) allocs.run(subject);
+  }
+
+  #create(
+    job: JobRecord,
+    deployment: DeploymentRecord | undefined,
+    { group, index, before }: Create,
+  ): { readonly subject: AllocSubject; readonly changes: readonly Change[] } {
+    const now = momentOf(this.#deps);
+    const alloc: AllocRecord = {
+      ...newAlloc(job, group.name, index, now.wallMs),
+      ...deploymentOf(deployment, group.name),
+      ...(before === undefined ? {} : follow(before, withEventOf(before, now, group.reschedule))),
+    };
+    const changes: Change[] = [
+      { kind: 'put_alloc', alloc },
+      ...group.tasks.map((task): Change => ({
+        kind: 'put_task',
+        task: newTaskRecord(alloc.id, task.name),
+      })),
+    ];
+    if (before !== undefined) {
+      const replaced: AllocRecord = {
+        ...before,
+        desiredStatus: 'stop',
+        desiredDescription: 'alloc was rescheduled because it failed',
+        nextAllocId: alloc.id,
+        modifiedAtMs: now.wallMs,
+      };
+      changes.push({ kind: 'put_alloc', alloc: replaced });
+    }
+    return { subject: { alloc, job: job.spec, group }, changes };
+  }
+}
+
+function deploymentOf(
+  deployment: DeploymentRecord | undefined,
+  group: string,
+): Pick<AllocRecord, 'deploymentId'> {
+  if (deployment === undefined || !isActive(deployment) || deployment.groups[group] === undefined) return {};
+  return { deploymentId: deployment.id };
+}
+
+function withEventOf(
+  before: AllocRecord,
+  at: Moment,
+  policy: Parameters<typeof withEvent>[0],
+): ReturnType<typeof withEvent> {
+  const delayMs = before.reschedule?.next?.delayMs ?? 0;
+  return withEvent(policy, before.reschedule?.events ?? [], { at, previousAllocId: before.id, delayMs });
+}
+
+function follow(before: AllocRecord, events: ReturnType<typeof withEvent>): Partial<AllocRecord> {
+  return { previousAllocId: before.id, reschedule: { events } };
+}
+
+function newAlloc(job: JobRecord, group: string, index: number, nowMs: number): AllocRecord {
+  return {
+    id: newUuid(),
+    jobId: job.id,
+    jobVersion: job.version,
+    group,
+    index,
+    desiredStatus: 'run',
+    desiredDescription: '',
+    noShutdownDelay: false,
+    clientStatus: 'pending',
+    clientDescription: 'No tasks have started',
+    createdAtMs: nowMs,
+    modifiedAtMs: nowMs,
+  };
+}

@@ -1,0 +1,105 @@
+/** Owns the SQL of what the scheduler remembers: deployments and evaluations. */
+import type { Quarantine } from './quarantine.js';
+import { decodeIndexed } from './rows.js';
+import { decodeDeployment, decodeEvaluation, encodeDeployment, encodeEvaluation } from './scheduling-rows.js';
+import type { Sql } from './sqlite-sql.js';
+import type { DeploymentRecord, EvaluationRecord, Indexed } from './store.js';
+import type { Scheduling } from './tables.js';
+
+export class SqliteScheduling implements Scheduling {
+  readonly #sql: Sql;
+  readonly #quarantine: Quarantine;
+
+  constructor(sql: Sql, quarantine: Quarantine) {
+    this.#sql = sql;
+    this.#quarantine = quarantine;
+  }
+
+  /** Reads every record once, so that bad rows are found now. */
+  check(): void {
+    this.listDeployments();
+    this.listEvaluations();
+  }
+
+  putDeployment(deployment: DeploymentRecord): void {
+    this.#sql.put('deployments', ['deployment_id'], encodeDeployment(deployment));
+  }
+
+  stampDeployment(id: string, index: number): void {
+    this.#sql.run(
+      `UPDATE deployments SET create_index = iif(create_index = 0, :index, create_index), modify_index = :index
+       WHERE deployment_id = :id`,
+      { id, index },
+    );
+  }
+
+  trimDeployments(jobId: string, most: number): void {
+    this.#sql.run(
+      `DELETE FROM deployments WHERE job_id = :jobId AND status NOT IN ('running', 'paused')
+         AND place NOT IN (SELECT place FROM deployments WHERE job_id = :jobId ORDER BY place DESC LIMIT :most)
+         AND place NOT IN (SELECT place FROM deployments WHERE job_id = :jobId AND status = 'successful'
+                           ORDER BY place DESC LIMIT 1)`,
+      { jobId, most },
+    );
+  }
+
+  putEvaluation(evaluation: EvaluationRecord): void {
+    this.#sql.put('evaluations', ['eval_id'], encodeEvaluation(evaluation));
+  }
+
+  stampEvaluation(id: string, index: number): void {
+    this.#sql.run(
+      `UPDATE evaluations SET create_index = iif(create_index = 0, :index, create_index), modify_index = :index
+       WHERE eval_id = :id`,
+      { id, index },
+    );
+  }
+
+  trimEvaluations(most: number): void {
+    this.#sql.run(
+      `DELETE FROM evaluations WHERE status <> 'pending'
+         AND place NOT IN (SELECT place FROM evaluations ORDER BY place DESC LIMIT :most)`,
+      { most },
+    );
+  }
+
+  deleteDeployments(jobId: string): void {
+    this.#sql.run('DELETE FROM deployments WHERE job_id = :jobId', { jobId });
+  }
+
+  listDeployments(filter: { readonly jobId?: string } = {}): readonly Indexed<DeploymentRecord>[] {
+    const { jobId } = filter;
+    if (jobId === undefined)
+      return this.#deployments(this.#sql.all('SELECT * FROM deployments ORDER BY place'));
+    return this.#deployments(
+      this.#sql.all('SELECT * FROM deployments WHERE job_id = :jobId ORDER BY place', { jobId }),
+    );
+  }
+
+  getDeployment(id: string): Indexed<DeploymentRecord> | undefined {
+    const text = 'SELECT * FROM deployments WHERE deployment_id = :id';
+    return this.#deployments(this.#sql.all(text, { id }))[0];
+  }
+
+  listEvaluations(filter: { readonly jobId?: string } = {}): readonly Indexed<EvaluationRecord>[] {
+    const { jobId } = filter;
+    if (jobId === undefined)
+      return this.#evaluations(this.#sql.all('SELECT * FROM evaluations ORDER BY place'));
+    return this.#evaluations(
+      this.#sql.all('SELECT * FROM evaluations WHERE job_id = :jobId ORDER BY place', { jobId }),
+    );
+  }
+
+  getEvaluation(id: string): Indexed<EvaluationRecord> | undefined {
+    const text = 'SELECT * FROM evaluations WHERE eval_id = :id';
+    return this.#evaluations(this.#sql.all(text, { id }))[0];
+  }
+
+  #deployments(found: readonly unknown[]): readonly Indexed<DeploymentRecord>[] {
+    return this.#quarantine.decode('deployments', found, (row) => decodeIndexed(row, decodeDeployment(row)));
+  }
+
+  #evaluations(found: readonly unknown[]): readonly Indexed<EvaluationRecord>[] {
+    return this.#quarantine.decode('evaluations', found, (row) => decodeIndexed(row, decodeEvaluation(row)));
+  }
+}

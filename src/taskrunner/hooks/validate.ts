@@ -1,0 +1,42 @@
+/**
+ * Hook: refuses what this host does not allow, before anything is fetched or made for it: users, and a config that the
+ * driver will not take once `${…}` is filled in. Nothing of it is stored: settings of the agent may change.
+ */
+import { AgentError } from '../../base/errors.js';
+import { checkDriverConfig, isDriverName } from '../../jobspec/driver-config.js';
+import { HookFailure, type TaskHook } from './hook.js';
+
+export interface UserRules {
+  /** Users that tasks of the checked drivers must not run as. */
+  readonly denied: readonly string[];
+  /** Drivers for which that counts. */
+  readonly drivers: readonly string[];
+}
+
+/** As Nomad has them: a driver that isolates must not run what it isolates as root. */
+export const USUAL_USER_RULES: UserRules = { denied: ['root', 'Administrator'], drivers: ['exec'] };
+
+export function validateHook(users: UserRules = USUAL_USER_RULES): TaskHook {
+  return {
+    name: 'validate',
+    prestart: ({ task, env, config }) => {
+      const { interpolate } = env();
+      const user = task.user === undefined ? undefined : interpolate(task.user);
+      if (user !== undefined && users.drivers.includes(task.driver) && isDenied(user, users.denied)) {
+        const error = `user ${JSON.stringify(user)} is not allowed for driver ${task.driver} on this host`;
+        const event = { type: 'Failed Validation', error } as const;
+        return Promise.reject(new HookFailure(event, error, { recoverable: false }));
+      }
+      const [fault] = isDriverName(task.driver) ? checkDriverConfig(task.driver, config()) : [];
+      if (fault === undefined) return Promise.resolve(undefined);
+      const hint = fault.hint === undefined ? '' : `; ${fault.hint}`;
+      return Promise.reject(new AgentError('driver_config_invalid', `config: ${fault.message}${hint}`));
+    },
+  };
+}
+
+/** By name, and root by its number too. */
+function isDenied(user: string, denied: readonly string[]): boolean {
+  const name = user.split(':', 1)[0] ?? '';
+  return denied.includes(name) || (/^0+$/.test(name) && denied.includes('root'));
+}
