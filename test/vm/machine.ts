@@ -66,7 +66,10 @@ export class Machine implements AsyncDisposable {
     const log = openSync(this.#path('qemu.log'), 'a');
     const child = spawn('qemu-system-x86_64', args, { stdio: ['ignore', log, log] });
     this.#process = child;
-    await until('qemu opens its sockets', () => existsSync(this.#path('shell')));
+    await until('qemu opens its sockets', () => existsSync(this.#path('shell')), {
+      timeoutMs: COMMAND_MS,
+      lastSeen: () => this.#console(),
+    });
     this.#said = '';
     const shell = createConnection(this.#path('shell'));
     shell.setEncoding('utf8').on('data', (chunk: string) => (this.#said += chunk));

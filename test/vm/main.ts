@@ -39,15 +39,22 @@ async function close(): Promise<void> {
 /** What must not change while it is not asked to: every process, and how often each task was started. */
 async function untouched(what: string, blow: () => Promise<void>): Promise<void> {
   const before = await host.identities();
-  const allocs = (await host.tasks('steady')).map(({ allocId }) => allocId);
-  assert.equal(before.length, 3);
+  const allocs = [...(await host.tasks('steady')), ...(await host.tasks('boxed'))]
+    .filter(({ state }) => state.State === 'running')
+    .map(({ allocId }) => allocId);
+  assert.equal(before.length, 4);
   await blow();
   await host.answers();
-  await host.untilTasks(
-    'steady',
-    `runs on after ${what}`,
-    (tasks) => tasks.filter(({ state }) => state.Holdfast.Pid !== null).length === 3,
-  );
+  for (const [job, count] of [
+    ['steady', 3],
+    ['boxed', 1],
+  ] as const) {
+    await host.untilTasks(
+      job,
+      `runs on after ${what}`,
+      (tasks) => tasks.filter(({ state }) => state.Holdfast.Pid !== null).length === count,
+    );
+  }
   assert.deepEqual(await host.identities(), before, what);
   for (const id of allocs) assert.equal(await host.starts(id), 1, what);
 }
@@ -104,6 +111,32 @@ describe('holdfast on a machine of its own', () => {
       'the status line tells of them',
       async () => (await host.unit('StatusText')) === '3 tasks running',
     );
+  });
+
+  it('the unit permits tasks that are shut in (driver exec)', async () => {
+    const config = { cap_drop: ['all'], network_mode: 'none' };
+    await host.register(shellJob('boxed', STEADY, { driver: 'exec', config, restart: ALWAYS }));
+    const [task] = await host.untilTasks('boxed', 'runs', (tasks) => tasks[0]?.state.Holdfast.Pid != null);
+    const of = `/proc/${task?.state.Holdfast.Pid}`;
+    const said = await machine.out(
+      `grep -E '^(Uid|NoNewPrivs|Seccomp|CapBnd):' ${of}/status; for n in mnt pid ipc net; do readlink ${of}/ns/$n /proc/1/ns/$n | uniq | wc -l; done; cat ${of}/oom_score_adj`,
+    );
+    const [uid, bounding, privileges, seccomp, ...rest] = said.split('\n');
+    assert.match(uid ?? '', /^Uid:\s+65534\s/);
+    assert.match(bounding ?? '', /\b0{16}$/);
+    assert.match(privileges ?? '', /\b1$/);
+    assert.match(seccomp ?? '', /\b2$/);
+    assert.deepEqual(
+      rest,
+      ['2', '2', '2', '2', '0'],
+      'namespaces of its own; not the OOM score of the daemon',
+    );
+    const session = await machine.sh(
+      `node /opt/holdfast/dist/src/cli/main.js exec boxed -- sh -c 'id -u; ls -d /proc/[0-9]* | wc -l; exit 7'`,
+    );
+    assert.equal(session.code, 7, session.text);
+    assert.match(session.text, /^65534\n/);
+    assert.ok(Number(session.text.split('\n')[1]) < 12, session.text);
   });
 
   it('tasks and executors live outside the cgroup of the unit', async () => {
