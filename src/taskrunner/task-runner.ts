@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { AgentError, describeError, isRecoverable } from '../base/errors.js';
+import { failpoint } from '../base/failpoint.js';
 import type { Clock, Timer } from '../base/clock.js';
 import { Deferred } from '../base/deferred.js';
 import { newRunId } from '../base/ids.js';
@@ -305,7 +306,9 @@ export class TaskRunner {
     }
     const stored = await this.#persist(result, reply !== undefined);
     if (typeof stored === 'object') return stored.refusal;
+    failpoint('task.before_act');
     for (const effect of result.effects) this.#perform(effect, stored, reply);
+    failpoint('task.after_act');
     this.#dropStaleTimer();
     const replyLater = result.effects.some((effect) => effect.kind === 'signal');
     if (!replyLater) reply?.resolve();
@@ -632,6 +635,7 @@ export class TaskRunner {
 
   #payReleases(): void {
     for (const { runId, release } of this.#owedReleases.splice(0)) {
+      failpoint('run.before_release');
       release().catch((error: unknown) => {
         this.#logger.warn(
           { run_id: runId, error: describeError(error) },

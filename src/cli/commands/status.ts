@@ -1,5 +1,5 @@
 /** Owns `holdfast status`. */
-import type { Allocation, CheckView, Job, TaskEventRow } from '../../api/wire.js';
+import type { Allocation, CheckView, Deployment, Job, TaskEventRow } from '../../api/wire.js';
 import { lookOf, writeJson, type Cli } from '../cli.js';
 import { addExamples, addJson, flagOf, TARGET_HELP, type Definition } from '../command.js';
 import { CliError, EXIT } from '../exit.js';
@@ -65,15 +65,16 @@ async function showTarget(cli: Cli, text: string): Promise<void> {
     await writeJson(cli, { Job: await fetchJob(cli, target), Allocations: full });
     return;
   }
-  const [job, rows, events, logs, checks] = await Promise.all([
+  const [job, deployment, rows, events, logs, checks] = await Promise.all([
     fetchJob(cli, target),
+    fetchDeployment(cli, target),
     fetchRows(cli, allocs, target.task),
     fetchEvents(cli, target),
     fetchTails(cli, target, allocs),
     fetchChecks(cli, allocs),
   ]);
   await cli.output.write(
-    `${renderStatus({ target: text, job, rows, events, logs, checks }, lookOf(cli)).join('\n')}\n`,
+    `${renderStatus({ target: text, job, deployment, rows, events, logs, checks }, lookOf(cli)).join('\n')}\n`,
   );
 }
 
@@ -82,6 +83,16 @@ async function fetchJob(cli: Cli, { jobId }: Target): Promise<Job | null> {
     return await cli.client.get<Job>(jobPath(jobId));
   } catch (error) {
     // Purged, and its allocs are on their way out.
+    if (error instanceof CliError && error.exitCode === EXIT.notFound) return null;
+    throw error;
+  }
+}
+
+/** The newest one; it says what the job is on its way to. */
+async function fetchDeployment(cli: Cli, { jobId }: Target): Promise<Deployment | null> {
+  try {
+    return await cli.client.get<Deployment | null>(jobPath(jobId, '/deployment'));
+  } catch (error) {
     if (error instanceof CliError && error.exitCode === EXIT.notFound) return null;
     throw error;
   }
