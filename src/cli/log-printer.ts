@@ -33,7 +33,7 @@ export class LogPrinter {
     const width = Math.max(0, ...[...this.#prefixes.values()].map(displayWidth)) - PREFIX_END.length;
     const label = `${sanitize(name.task)} ${shortId(name.allocId)}`;
     if (width > 0) this.#prefixes.set(name, `${pad(label, width)}${PREFIX_END}`);
-    else this.#cli.output.note(`holdfast: now of ${label}`);
+    else this.#cli.output.note(`holdfast: from here on of ${label}, which took its place`);
   }
 
   /** True once there was anything to write. */
