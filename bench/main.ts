@@ -4,6 +4,7 @@
  * whose name has the word in it.
  */
 import { RealAgent } from '../test/helpers/real-agent.js';
+import { measureFeed } from './feed.js';
 import { Floor } from './floor.js';
 import {
   makeDir,
@@ -16,8 +17,15 @@ import {
   type Sizes,
 } from './measures.js';
 
-const FULL: Sizes = { starts: 200, executors: 20, reattached: 100, logBytes: 200e6, restarts: 100 };
-const QUICK: Sizes = { starts: 3, executors: 2, reattached: 3, logBytes: 2e6, restarts: 3 };
+const FULL: Sizes = {
+  starts: 200,
+  executors: 20,
+  reattached: 100,
+  logBytes: 200e6,
+  restarts: 100,
+  feedEvents: 50_000,
+};
+const QUICK: Sizes = { starts: 3, executors: 2, reattached: 3, logBytes: 2e6, restarts: 3, feedEvents: 500 };
 
 const sizes = process.argv.includes('--quick') ? QUICK : FULL;
 await using agent = await RealAgent.start();
@@ -36,6 +44,7 @@ for (const [what, measure] of [
   ['executor memory', measureMemory],
   ['re-attach', measureReattach],
   ['log throughput', measureLogs],
+  ['feed', measureFeed],
 ] as const) {
   if (!isWanted(what)) continue;
   process.stderr.write(`measuring ${what} …\n`);

@@ -25,6 +25,7 @@ export interface Sizes {
   readonly reattached: number;
   readonly logBytes: number;
   readonly restarts: number;
+  readonly feedEvents: number;
 }
 
 export interface Bench {

@@ -37,6 +37,9 @@ static const struct {
 	{ "ipc", CLONE_NEWIPC }, { "net", CLONE_NEWNET },   { "cgroup", CLONE_NEWCGROUP },
 };
 
+/* Joined by the one outside, whose children are born there: the user namespace lends it the right to join the rest. */
+#define OUTSIDE (CLONE_NEWPID | CLONE_NEWUSER)
+
 static bool is_word(const char *text) {
 	size_t len = strlen(text);
 	return len > 0 && len <= 64 && strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz-") == len;
@@ -64,12 +67,13 @@ static int find_leader(struct session *s) {
 	return 0;
 }
 
-/* Which namespaces, and which root, are not ours. Only root can join any. */
+/*
+ * Which namespaces, and which root, are not ours. An ordinary user can join them by way of a user namespace of their
+ * own only.
+ */
 static int find_world(struct session *s) {
 	char theirs[64], ours[32];
 	struct stat a, b;
-	if (geteuid() != 0)
-		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
 		(void) snprintf(theirs, sizeof theirs, "%d/ns/%s", s->leader.pid, spaces[i].name);
 		(void) snprintf(ours, sizeof ours, "self/ns/%s", spaces[i].name);
@@ -79,6 +83,10 @@ static int find_world(struct session *s) {
 			return -errno;
 		if (a.st_ino != b.st_ino || a.st_dev != b.st_dev)
 			s->spaces |= spaces[i].flag;
+	}
+	if (geteuid() != 0 && !(s->spaces & CLONE_NEWUSER)) {
+		s->spaces = 0;
+		return 0;
 	}
 	(void) snprintf(theirs, sizeof theirs, "%d/root", s->leader.pid);
 	int root = openat(s->x->proc, theirs, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -192,7 +200,7 @@ static int take_stdio(const struct session *s, const int ends[RELAYS], int repor
 
 static int join_world(const struct session *s, enum enter_stage *ret_stage) {
 	*ret_stage = ENTER_NAMESPACES;
-	int flags = s->spaces & ~CLONE_NEWPID;
+	int flags = s->spaces & ~OUTSIDE;
 	if (flags != 0 && syscall(SYS_setns, s->leader.pidfd, flags) < 0)
 		return -errno;
 	*ret_stage = ENTER_ROOT;
@@ -305,6 +313,20 @@ static int make_relay(struct session *s, int fd, int *ret_end) {
 	return 0;
 }
 
+static int join_outside(const struct session *s) {
+	pid_t parent = getppid();
+	if (syscall(SYS_setns, s->leader.pidfd, s->spaces & OUTSIDE) < 0)
+		return -errno;
+	/* New credentials undo it. */
+	if (s->spaces & CLONE_NEWUSER && prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0)
+		return -errno;
+	if (getppid() != parent) {
+		errno = ECHILD;
+		return -ECHILD;
+	}
+	return 0;
+}
+
 static int start_command(struct session *s) {
 	int ends[RELAYS] = { -1, -1, -1 }, report[2], r;
 	for (int fd = 0; fd < RELAYS && !s->tty; fd++) {
@@ -313,7 +335,7 @@ static int start_command(struct session *s) {
 	}
 	if (pipe2(report, O_CLOEXEC) < 0)
 		return -errno;
-	if (s->spaces & CLONE_NEWPID && syscall(SYS_setns, s->leader.pidfd, CLONE_NEWPID) < 0) {
+	if (s->spaces & OUTSIDE && join_outside(s) < 0) {
 		session_tell(s, ENTER_NAMESPACES, errno);
 		_exit(126);
 	}

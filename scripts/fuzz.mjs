@@ -97,7 +97,27 @@ function specSeeds() {
     memoryEvents: '/m',
     memoryPeak: '/p',
   };
-  return [encodeSpec(spec), encodeSpec({ ...spec, argv: ['x'], user: 'nobody', log: undefined })];
+  const isolated = {
+    ...spec,
+    path: 'true',
+    isolation: {
+      namespaces: ['mount', 'pid', 'user'],
+      mounts: [
+        { source: '/usr', target: '/usr', options: ['ro', 'optional'] },
+        { source: '/d', target: '/local', options: ['own'] },
+      ],
+      search: ['/bin', '/usr/bin'],
+      capabilities: { bounding: 7, ambient: 1 },
+      noNewPrivs: true,
+      seccomp: true,
+    },
+    attributes: { rlimits: [{ name: 'nofile', soft: 10, hard: -1 }], umask: 0o22, nice: 5 },
+  };
+  return [
+    encodeSpec(spec),
+    encodeSpec(isolated),
+    encodeSpec({ ...spec, argv: ['x'], user: 'nobody', log: undefined }),
+  ];
 }
 
 function frameSeeds() {

@@ -26,15 +26,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	memcpy(bytes, data, size);
 	put_boot_id(bytes, size);
 	if (spec_parse(bytes, size, &spec, &why) == 0) {
-		if (spec.path[0] != '/' || !spec.argv[0] || !spec.cwd || strlen(spec.run_id) > 64)
+		if ((spec.path[0] != '/' && !*spec.search) || !spec.argv[0] || !spec.cwd || strlen(spec.run_id) > 64)
 			abort();
-		size_t total = 0;
-		for (char **lists[] = { spec.argv, spec.envp, spec.join_procs, spec.self_procs, NULL }, ***list = lists;
-		     *list; list++) {
-			for (char **item = *list; *item; item++)
+		char **const lists[] = { spec.argv,         spec.envp,         spec.join_procs,
+					 spec.self_procs,   spec.mount_source, spec.mount_target,
+					 spec.mount_options, spec.search,       spec.rlimits };
+		size_t total = 0, mounts[3] = { 0 };
+		for (size_t list = 0; list < ARRAY_LEN(lists); list++) {
+			for (char **item = lists[list]; *item; item++) {
 				total += strlen(*item);
+				if (list >= 4 && list < 7)
+					mounts[list - 4]++;
+			}
 		}
-		if (total > size)
+		if (total > size || mounts[0] != mounts[1] || mounts[0] != mounts[2])
 			abort();
 		free(spec.pointers);
 	}

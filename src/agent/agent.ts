@@ -26,6 +26,7 @@ import { artifactHook } from '../taskrunner/hooks/artifact.js';
 import { dispatchPayloadHook } from '../taskrunner/hooks/dispatch-payload.js';
 import { taskDirHook } from '../taskrunner/hooks/task-dir.js';
 import { templateHook } from '../taskrunner/hooks/template.js';
+import { volumesHook } from '../taskrunner/hooks/volumes.js';
 import { validateHook } from '../taskrunner/hooks/validate.js';
 import type { AgentConfig } from './config.js';
 import { DataDir, readDiskUse } from './data-dir.js';
@@ -35,6 +36,7 @@ import { bindToHost, readMachineMark } from './host-binding.js';
 import { gatherNodeFacts, interpolationFacts, readNodeId } from './node.js';
 import { createOperations } from './operations.js';
 import { statusLine } from './status-line.js';
+import { UsageWatch } from './usage-watch.js';
 
 /** How long the doors stay shut for the sake of the tasks: most are found in a few milliseconds each. */
 const LOOK_FIRST_MS = 1_000;
@@ -122,6 +124,7 @@ export async function startAgent(
       hooks: [
         validateHook({ denied: config.deniedUsers, drivers: config.checkedDrivers }),
         taskDirHook,
+        volumesHook(config.hostVolumes),
         dispatchPayloadHook,
         artifactHook(),
         templateHook({ hostPaths: config.templateHostPaths }),
@@ -181,7 +184,9 @@ export async function startAgent(
       version: VERSION,
     });
     let strays: readonly string[] = [];
+    const usage = scope.own('usage watch', new UsageWatch({ clock, logger, allocs }));
     const operations = createOperations({
+      usage,
       store,
       scheduler,
       drainer,
@@ -195,6 +200,7 @@ export async function startAgent(
     await scheduler.restore();
     collector.start();
     void drainer.step();
+    usage.start();
     await lookFirst(allocs, clock, logger);
     // Read only now: it is half of all the code, and a task that died meanwhile need not wait for it.
     const { createApiServer } = await import('../api/server.js');

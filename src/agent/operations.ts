@@ -9,6 +9,7 @@ import type { Evaluated, Scheduler } from '../scheduler/scheduler.js';
 import type { StateStore } from '../state/store.js';
 import type { Doctor } from './doctor.js';
 import type { HostSampler } from '../stats/host.js';
+import type { UsageWatch } from './usage-watch.js';
 
 export interface OperationsDeps {
   readonly store: StateStore;
@@ -19,6 +20,7 @@ export interface OperationsDeps {
   readonly collector: Collector;
   readonly doctor: Doctor;
   readonly host: HostSampler;
+  readonly usage: UsageWatch;
   readonly warnings: () => readonly string[];
 }
 
@@ -58,8 +60,11 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
     },
     signalAlloc: (allocId, { task, signal }) =>
       running(allocId, task).signal(task, signal, 'signal was requested'),
+    allocChecks: (allocId) => allocs.get(allocId)?.checks() ?? [],
     openSession: (allocId, task, request, by) => running(allocId, task).openSession(task, request, by),
     allocUsage: async (allocId) => (await allocs.get(allocId)?.usage()) ?? {},
+    usageHistory: (allocId) => deps.usage.history.of(allocId),
+    onUsage: (listener) => deps.usage.onRound(listener),
     hostUsage: () => deps.host.sample(),
     node: () => deps.node,
     scheduling: () => deps.drainer.scheduling,

@@ -1,6 +1,7 @@
 /**
  * Owns the task runners of one alloc: starts them, ends them together, and reduces their states to the alloc's
- * status, which is stored in the same transaction as the task's change.
+ * status, which is stored in the same transaction as the task's change. It decides nothing: what it asks of the tasks
+ * comes from the pure files beside it. Over 300 lines because all that an alloc does meets in `#react`.
  */
 import { AgentError, describeError } from '../base/errors.js';
 import type { Clock, Timer } from '../base/clock.js';
@@ -14,12 +15,28 @@ import type { AllocRecord, Change, Moment, StateStore, TaskRecord, WhenRefused }
 import type { TaskUsage } from '../stats/usage.js';
 import type { TaskHook } from '../taskrunner/hooks/hook.js';
 import { newTaskRecord } from '../taskrunner/machine.js';
+import { askProbe, type Probe } from './checks/probe.js';
+import { AllocChecks, type AllocChecksDeps, type KnownCheck } from './checks/alloc-checks.js';
+import type { CheckStatus } from './checks/check-state.js';
+import { choosePorts } from './ports.js';
 import { TaskRunner, type TaskRunnerDeps } from '../taskrunner/task-runner.js';
 import { allDead, reduceClientStatus } from './client-status.js';
 import { decideHealth, isLost, whyTaskIsNotWell, type HealthState, type WatchedTask } from './health.js';
 import { decideEnding, nextToEnd, type Ending } from './ending.js';
 import { openRoles, staleTasks, type GatedTask } from './lifecycle-gate.js';
 import { decideRunTime, leftOfShutdownDelayMs } from './run-time.js';
+
+/** How soon ports that others have are asked for again. */
+const PORT_RETRY_MS = 1_000;
+/** An event is a line or two; the whole answer is with the check. */
+const MOST_TOLD_OUTPUT = 300;
+
+/** An alloc with what it is specified as now. */
+export interface AllocSubject {
+  readonly alloc: AllocRecord;
+  readonly job: Job;
+  readonly group: TaskGroup;
+}
 
 export interface AllocRunnerDeps {
   readonly clock: Clock;
@@ -34,17 +51,29 @@ export interface AllocRunnerDeps {
   readonly agentEnv: Readonly<Record<string, string | undefined>>;
   readonly nodeFacts: Readonly<Record<string, string>>;
   readonly taskDirs: (allocId: string, task: string) => TaskDirs;
+  /** How checks ask; the real world when it is not given. */
+  readonly probe?: Probe;
+}
+
+/** What an alloc knows of the others on its host. */
+export interface Neighbours {
+  /** Who has a port, in words; without this alloc. */
+  portHolders(allocId: string): ReadonlyMap<number, string>;
 }
 
 /** Runs one alloc until its tasks have ended, or until the agent leaves. */
 export class AllocRunner {
   readonly #deps: AllocRunnerDeps;
+  readonly #neighbours: Neighbours;
   readonly #logger: Logger;
   readonly #runners: ReadonlyMap<string, TaskRunner>;
   readonly #records = new Map<string, TaskRecord>();
   #alloc: AllocRecord;
   #group: TaskGroup;
   #jobType: JobType;
+  readonly #checks: AllocChecks;
+  /** Its ports are on their way to the store. */
+  #takesPorts = false;
   #finished = false;
   #leaving = false;
   /** The store has refused the record, with an intent: it goes with the next change. */
@@ -53,8 +82,9 @@ export class AllocRunner {
   #alarm: Timer | undefined;
 
   /** Restores the tasks from the store; what is not there is new. Nothing starts before `run`. */
-  constructor(deps: AllocRunnerDeps, alloc: AllocRecord, job: Job, group: TaskGroup) {
+  constructor(deps: AllocRunnerDeps, { alloc, job, group }: AllocSubject, neighbours: Neighbours) {
     this.#deps = deps;
+    this.#neighbours = neighbours;
     this.#alloc = alloc;
     this.#group = group;
     this.#jobType = job.type;
@@ -78,6 +108,7 @@ export class AllocRunner {
         }),
       ]),
     );
+    this.#checks = new AllocChecks(this.#checkDeps(), group);
   }
 
   /** The newest record, perhaps a moment ahead of the store. */
@@ -121,6 +152,7 @@ export class AllocRunner {
   update(job: Job, group: TaskGroup): void {
     this.#group = group;
     this.#jobType = job.type;
+    this.#checks.update(group);
     for (const task of group.tasks) this.#runners.get(task.name)?.update(job, group, task);
     this.#react();
   }
@@ -167,6 +199,11 @@ export class AllocRunner {
     await this.#each(task, (runner) => runner.signal(signal, reason));
   }
 
+  /** The checks of the alloc, and how they stand. */
+  checks(): readonly KnownCheck[] {
+    return this.#checks.list();
+  }
+
   /** @throws AgentError not_running, not_found, bad_request, too_many, executor_failed */
   openSession(task: string, request: SessionRequest, by: string): Promise<Session> {
     const runner = this.#runners.get(task);
@@ -187,6 +224,7 @@ export class AllocRunner {
   /** The agent leaves: every task goes on without it. */
   async shutdown(): Promise<void> {
     this.#leaving = true;
+    this.#checks.close();
     this.#alarm?.[Symbol.dispose]();
     await Promise.all([...this.#runners.values()].map((runner) => runner.shutdown()));
   }
@@ -219,6 +257,7 @@ export class AllocRunner {
       maxKillTimeoutMs: this.#deps.maxKillTimeoutMs,
       agentEnv: this.#deps.agentEnv,
       nodeFacts: this.#deps.nodeFacts,
+      ports: () => this.#alloc.ports ?? {},
       persist: (record, changes, whenRefused) => this.#persist(record, changes, whenRefused),
       saveHook: async (hook) => {
         await store.commit([{ kind: 'put_hook', hook }], { whenRefused: 'reject' });
@@ -295,7 +334,7 @@ export class AllocRunner {
       alloc: this.#alloc,
       strategy: updateOf(this.#jobType, this.#group),
       tasks,
-      checks: { kind: 'none' },
+      checks: this.#checks.verdict(),
       now: this.#now(),
     });
   }
@@ -355,6 +394,7 @@ export class AllocRunner {
    */
   #react(): void {
     if (this.#leaving) return;
+    if (!this.#finished) this.#checks.follow();
     const lookAgainInMs = [...this.#keepUp()];
     const tasks = this.#tasks();
     const ending = decideEnding(this.#alloc, tasks);
@@ -362,13 +402,90 @@ export class AllocRunner {
     if (ending === undefined) this.#renew(tasks);
     else lookAgainInMs.push(...this.#end(ending, tasks));
     const open = openRoles(tasks, ending === undefined ? this.#alloc.generation : 0);
-    for (const { task } of tasks) if (open.has(roleOf(task))) this.#runners.get(task.name)?.openGate();
+    const mayStart = ending !== undefined || this.#hasPorts();
+    if (!mayStart) lookAgainInMs.push(PORT_RETRY_MS);
+    else for (const { task } of tasks) if (open.has(roleOf(task))) this.#runners.get(task.name)?.openGate();
     if (!this.#finished && allDead(tasks.map(({ record }) => record))) {
       this.#finished = true;
+      this.#checks.close();
       this.#logger.debug({ status: this.#alloc.clientStatus }, 'all tasks of the alloc are dead');
       for (const runner of this.#runners.values()) runner.finish();
     }
     this.#setAlarm(lookAgainInMs);
+  }
+
+  /** Takes its ports when it has none yet. @returns whether they are stored: before that nothing starts */
+  #hasPorts(): boolean {
+    const wanted = this.#group.ports ?? [];
+    if (this.#takesPorts) return false;
+    if (wanted.length === 0 || this.#alloc.ports !== undefined) return true;
+    const holders = this.#neighbours.portHolders(this.#alloc.id);
+    const choice = choosePorts(wanted, holders, this.#deps.clock.roll());
+    if (choice.kind === 'taken') {
+      for (const runner of this.#runners.values()) runner.hold(choice.why);
+      return false;
+    }
+    this.#takesPorts = true;
+    this.#change({ ports: choice.ports });
+    this.#deps.store.commit([{ kind: 'put_alloc', alloc: this.#alloc }], { whenRefused: 'reject' }).then(
+      () => {
+        this.#takesPorts = false;
+        this.#react();
+      },
+      (error: unknown) => {
+        this.#takesPorts = false;
+        this.#change({ ports: undefined });
+        this.#logger.warn(
+          { error: describeError(error) },
+          'cannot store the ports of an alloc, trying again',
+        );
+        this.#setAlarm([PORT_RETRY_MS]);
+      },
+    );
+    return false;
+  }
+
+  #checkDeps(): AllocChecksDeps {
+    const runner = (task: string): TaskRunner => {
+      const found = this.#runners.get(task);
+      if (found === undefined) throw new AgentError('not_found', `the alloc has no task ${task}`);
+      return found;
+    };
+    return {
+      clock: this.#deps.clock,
+      allocId: this.#alloc.id,
+      probe: this.#deps.probe ?? askProbe,
+      runOf: (task) => {
+        const found = this.#runners.get(task);
+        return found?.supervision === 'yes' ? found.record.runId : undefined;
+      },
+      ports: () => this.#alloc.ports ?? {},
+      interpolate: (task, text) => runner(task).interpolate(text),
+      exec: (task, command, args, options) => runner(task).exec(command, args, options),
+      onStatus: (check, before) => {
+        this.#tellOfCheck(check, before.status);
+        this.#react();
+      },
+      onRestart: ({ check, tasks }) => {
+        const reason = `healthcheck: check ${JSON.stringify(check.name)} unhealthy`;
+        for (const task of tasks) {
+          runner(task)
+            .restart(reason, { byPolicy: true })
+            .catch((error: unknown) => {
+              this.#logger.debug({ task, error: describeError(error) }, 'no restart for a check, ignoring');
+            });
+        }
+      },
+    };
+  }
+
+  /** Said when it fails that did not, and when it passes again; the first success is nothing new. */
+  #tellOfCheck({ check, service, state, tasks }: KnownCheck, before: CheckStatus): void {
+    const isPassing = state.status === 'success';
+    if (isPassing && before === 'pending') return;
+    const type = isPassing ? 'Check Passing' : 'Check Failing';
+    const output = (state.results.at(-1)?.output ?? '').slice(0, MOST_TOLD_OUTPUT);
+    this.#runners.get(tasks[0] ?? '')?.say({ type, check: check.name, service, output });
   }
 
   /** Ends who is next, after the group's `shutdown_delay`. @returns when to look again */

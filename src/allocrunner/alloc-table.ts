@@ -1,16 +1,16 @@
 /** Owns the alloc runners of this agent: one for each alloc that is not over. */
-import type { AllocRecord } from '../state/store.js';
-import type { Job, TaskGroup } from '../jobspec/types.js';
-import { AllocRunner, watchAllocRunner, type AllocRunnerDeps } from './alloc-runner.js';
+import { shortId } from '../base/ids.js';
+import {
+  AllocRunner,
+  watchAllocRunner,
+  type AllocRunnerDeps,
+  type AllocSubject,
+  type Neighbours,
+} from './alloc-runner.js';
 
-/** An alloc with what it is specified as now. */
-export interface AllocSubject {
-  readonly alloc: AllocRecord;
-  readonly job: Job;
-  readonly group: TaskGroup;
-}
+export type { AllocSubject } from './alloc-runner.js';
 
-export class AllocTable {
+export class AllocTable implements Neighbours {
   readonly #deps: AllocRunnerDeps;
   readonly #runners = new Map<string, AllocRunner>();
   readonly #onEnded: ((jobId: string) => void)[] = [];
@@ -26,9 +26,10 @@ export class AllocTable {
   }
 
   /** Runs an alloc whose record is stored, from the start or from where the store says it is. */
-  run({ alloc, job, group }: AllocSubject): void {
+  run(subject: AllocSubject): void {
+    const { alloc } = subject;
     if (this.#leaving || this.#runners.has(alloc.id)) return;
-    const runner = new AllocRunner(this.#deps, alloc, job, group);
+    const runner = new AllocRunner(this.#deps, subject, this);
     this.#runners.set(alloc.id, runner);
     watchAllocRunner(runner, this.#deps.logger, () => {
       if (this.#leaving) return;
@@ -41,6 +42,22 @@ export class AllocTable {
   /** The runner of an alloc that is not over. */
   get(allocId: string): AllocRunner | undefined {
     return this.#runners.get(allocId);
+  }
+
+  /** Who has which port: the allocs that run, and those of which it is not known that they are over. */
+  portHolders(allocId: string): ReadonlyMap<number, string> {
+    const { store } = this.#deps;
+    const holders = new Map<number, string>();
+    for (const { record } of store.listAllocs()) {
+      const alloc = this.#runners.get(record.id)?.alloc ?? record;
+      if (alloc.id === allocId || alloc.ports === undefined) continue;
+      const isOver =
+        !this.isLive(alloc.id) && store.listTasks(alloc.id).every(({ phase }) => phase === 'complete');
+      if (isOver) continue;
+      const who = `alloc ${shortId(alloc.id)} of job ${alloc.jobId}`;
+      for (const port of Object.values(alloc.ports)) holders.set(port, who);
+    }
+    return holders;
   }
 
   /** True while anything of the alloc runs, may run again, or is being cleaned up. */

@@ -8,7 +8,7 @@ import { AgentError, describeError } from '../base/errors.js';
 import type { Clock } from '../base/clock.js';
 import { sessionFailure, shellCodeOf } from '../drivers/sessions.js';
 import type { Session, SessionEnd, SessionStream, TerminalSize } from '../executor/session.js';
-import { sendPaced } from './feed-socket.js';
+import { sendPaced } from './sockets.js';
 import { chooseTask, findAlloc } from './lookup.js';
 import type { Query } from './query.js';
 import type { SocketCall } from './route.js';

@@ -35,6 +35,16 @@ export class FeedFilter {
     this.#keys = keys.size === 0 ? undefined : keys;
   }
 
+  /** True when every event that is kept is wanted. */
+  get wantsAll(): boolean {
+    return this.#keys === undefined || this.#keys.get('*')?.has('*') === true;
+  }
+
+  /** True when the topic itself was asked for: some are told only then. */
+  names(topic: string): boolean {
+    return this.#keys?.has(topic) === true;
+  }
+
   /** @param keys the event's key and its filter keys */
   wants(topic: string, keys: readonly string[]): boolean {
     if (this.#keys === undefined) return true;

@@ -1,6 +1,7 @@
 /** Owns feed rows as they go out: each is put into words once, however many readers there are. */
 import type { FeedRow } from '../state/store.js';
 import { feedAllocToWire, NAMESPACE, type WireContext } from './alloc-to-wire.js';
+import { FeedText } from './feed-text.js';
 import { feedJobToWire } from './job-to-wire.js';
 import { deploymentToWire, evaluationToWire } from './scheduling-to-wire.js';
 import { eventRowToWire } from './task-to-wire.js';
@@ -8,24 +9,24 @@ import { nodeSchedulingToWire } from './node-view.js';
 import { parseNodeScheduling } from '../scheduler/drain.js';
 import { msToNs, type FeedEvent, type FeedMessage } from './wire.js';
 
-export interface EncodedRow {
+/** A row in words. */
+export class EncodedRow extends FeedText {
   readonly index: number;
   readonly topic: string;
   /** By which a filter may find it. */
   readonly keys: readonly string[];
-  /** The whole message. */
-  readonly text: string;
+
+  constructor(event: FeedEvent) {
+    const message: FeedMessage = { Index: event.Index, Events: [event] };
+    super(JSON.stringify(message));
+    this.index = event.Index;
+    this.topic = event.Topic;
+    this.keys = [event.Key, ...event.FilterKeys];
+  }
 }
 
 export function encodeRow(row: FeedRow, context: WireContext): EncodedRow {
-  const event = feedRowToWire(row, context);
-  const message: FeedMessage = { Index: row.index, Events: [event] };
-  return {
-    index: row.index,
-    topic: event.Topic,
-    keys: [event.Key, ...event.FilterKeys],
-    text: JSON.stringify(message),
-  };
+  return new EncodedRow(feedRowToWire(row, context));
 }
 
 export function feedRowToWire(row: FeedRow, context: WireContext): FeedEvent {
@@ -103,56 +104,4 @@ export function feedRowToWire(row: FeedRow, context: WireContext): FeedEvent {
 /** A row tells what was at its index; when the thing was made is not in it. */
 function at(index: number): { readonly createIndex: number; readonly modifyIndex: number } {
   return { createIndex: index, modifyIndex: index };
-}
-
-/** The newest rows, without a gap. */
-export class RecentRows {
-  readonly #limit: number;
-  readonly #rows: EncodedRow[] = [];
-  /** Everything after this index is in `#rows`. */
-  #floor: number;
-  #newest: number;
-
-  /** @param index of the newest row before the first one pushed */
-  constructor(index: number, limit: number) {
-    this.#floor = index;
-    this.#newest = index;
-    this.#limit = limit;
-  }
-
-  push(rows: readonly FeedRow[], context: WireContext): void {
-    for (const row of rows) {
-      this.#rows.push(encodeRow(row, context));
-      this.#newest = row.index;
-    }
-    // Half of them at once, so that dropping costs little.
-    if (this.#rows.length <= this.#limit) return;
-    const dropped = this.#rows.splice(0, this.#rows.length - Math.ceil(this.#limit / 2));
-    this.#floor = dropped.at(-1)?.index ?? this.#floor;
-  }
-
-  /** Notes rows without keeping them, or any older ones. */
-  skip(rows: readonly FeedRow[]): void {
-    this.#newest = rows.at(-1)?.index ?? this.#newest;
-    this.#floor = this.#newest;
-    this.#rows.length = 0;
-  }
-
-  newest(): number {
-    return this.#newest;
-  }
-
-  /** Rows after `index`; undefined when some of them are not here any more. */
-  after(index: number): readonly EncodedRow[] | undefined {
-    if (index < this.#floor) return undefined;
-    if (index >= this.#newest) return [];
-    let low = 0;
-    let high = this.#rows.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#rows[middle]?.index ?? 0) > index) high = middle;
-      else low = middle + 1;
-    }
-    return this.#rows.slice(low);
-  }
 }

@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { AgentError, describeError } from '../base/errors.js';
+import { failpoint } from '../base/failpoint.js';
 import type { Logger } from '../base/log.js';
 import { SCOPES, type Scope } from '../base/tokens.js';
 import type { StateStore } from '../state/store.js';
@@ -49,6 +50,15 @@ export function createHttpApp(deps: HttpDeps, { guard, createServer }: ListenerO
     serverFactory: createServer,
     routerOptions: { maxParamLength: LONGEST_PARAM, ignoreTrailingSlash: true },
     exposeHeadRoutes: false,
+    // A path that no route is asked about: what would be answered otherwise holds the whole of it.
+    frameworkErrors: (error, request, reply) =>
+      void sendErrorBody(request, reply, statusOfParser(error) ?? 400, {
+        Code: 'bad_request',
+        Message:
+          error.code === 'FST_ERR_MAX_PARAM_LENGTH'
+            ? `an id in the path is too long: at most ${LONGEST_PARAM} characters`
+            : 'the path has a % that begins no character',
+      }),
   });
   // Nomad's tools send JSON without saying so.
   app.removeAllContentTypeParsers();
@@ -59,6 +69,10 @@ export function createHttpApp(deps: HttpDeps, { guard, createServer }: ListenerO
     const by = guard();
     const refusal = by === undefined ? undefined : decideRefusal(by, request.headers, scopeOf(request));
     done(refusal === undefined ? undefined : new AgentError('not_permitted', refusal));
+  });
+  app.addHook('onSend', (_request, _reply, payload, done) => {
+    failpoint('api.before_reply');
+    done(null, payload);
   });
   app.setErrorHandler((error, request, reply) => sendError(deps.logger, request, reply, error));
   app.setNotFoundHandler((request, reply) => sendNotFound(deps, request, reply));

@@ -29,6 +29,8 @@ export interface MetricSnapshot {
 export interface UsageOfTask {
   readonly labels: Readonly<Record<'alloc_id' | 'job' | 'task_group' | 'task', string>>;
   readonly usage: TaskUsage;
+  /** Of the task, over all its runs. */
+  readonly restarts: number;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -133,6 +135,16 @@ function writeUsages({ gauge, counter }: Writer, usages: readonly UsageOfTask[])
     'holdfast_client_allocs_memory_allocated',
     'Limit in bytes; not there when there is none',
     of(({ memoryLimitBytes }) => memoryLimitBytes),
+  );
+  counter(
+    'holdfast_client_allocs_oom_kills_total',
+    'Processes of the run that the kernel killed for want of memory',
+    of(({ oomKills }) => oomKills),
+  );
+  gauge(
+    'holdfast_client_allocs_restarts',
+    'Restarts of the task so far',
+    usages.map(({ labels, restarts }) => [labels, restarts]),
   );
   gauge(
     'holdfast_client_allocs_processes',

@@ -1,4 +1,5 @@
 /** Owns what the HTTP API may ask of the agent besides reading the store. Implemented in the composition root. */
+import type { KnownCheck } from '../allocrunner/checks/alloc-checks.js';
 import type { DriverFingerprint } from '../drivers/driver.js';
 import type { CgroupMode } from '../executor/cgroups.js';
 import type { Session, SessionRequest } from '../executor/session.js';
@@ -8,6 +9,7 @@ import type { NodeScheduling } from '../scheduler/drain.js';
 import type { DrainRequest } from '../scheduler/drainer.js';
 import type { JobPlan } from '../scheduler/plan.js';
 import type { HostUsage } from '../stats/host.js';
+import type { UsageSample } from '../stats/history.js';
 import type { TaskUsage } from '../stats/usage.js';
 
 /** What a registration or a stop did. */
@@ -145,6 +147,8 @@ export interface AgentOperations {
     allocId: string,
     options: { readonly task: string | undefined; readonly signal: string },
   ): Promise<void>;
+  /** The checks of an alloc and how they stand; none when it is over. */
+  allocChecks(allocId: string): readonly KnownCheck[];
   /**
    * Begins a session in a running task; said in an event first.
    * @param by who asks, for the event
@@ -153,6 +157,10 @@ export interface AgentOperations {
   openSession(allocId: string, task: string, request: SessionRequest, by: string): Promise<Session>;
   /** Usage of each running task of an alloc, by task name. */
   allocUsage(allocId: string): Promise<Readonly<Record<string, TaskUsage>>>;
+  /** The last samples of each running task of an alloc, by task name, oldest first. */
+  usageHistory(allocId: string): ReadonlyMap<string, readonly TaskUsage[]>;
+  /** Told of every round of samples of all running tasks. */
+  onUsage(listener: (round: readonly UsageSample[]) => void): Disposable;
   /** Usage of the host as a whole. */
   hostUsage(): Promise<HostUsage>;
   node(): NodeFacts;

@@ -1,4 +1,5 @@
 /** Owns what a route is: the one description from which it is served, listed in openapi.json and checked in tests. */
+import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { z } from 'zod';
 import { AgentError } from '../base/errors.js';
@@ -76,9 +77,9 @@ export interface SocketRoute extends RouteBase {
   readonly longestMessageBytes: number;
   /**
    * Serves one caller. When it resolves the socket is closed with 1000; what it throws becomes a close code and its
-   * reason. `call.signal` aborts when the caller went away, or with an AgentError when it must end (the agent leaves).
+   * reason. `socket` is what the frames travel on: whole frames may be written to it past `peer`. `call.signal` aborts when the caller went away, or with an AgentError when it must end (the agent leaves).
    */
-  readonly serve: (call: SocketCall, peer: WebSocket) => Promise<void>;
+  readonly serve: (call: SocketCall, peer: WebSocket, socket: Duplex) => Promise<void>;
 }
 
 export type Route = JsonRoute | StreamRoute | SocketRoute;

@@ -9,6 +9,7 @@ import type { Clock } from '../base/clock.js';
 import type { Logger, LogTap } from '../base/log.js';
 import type { StateStore } from '../state/store.js';
 import { Feed, type FeedLimits } from './feed.js';
+import { sampleEvent } from './feed-stats.js';
 import { EvaluationLog } from './evaluations.js';
 import { tcpGuard, type GuardSettings, type TcpGuard } from './guard.js';
 import { createHttpApp } from './http.js';
@@ -95,6 +96,13 @@ export async function createApiServer(deps: ApiDeps, listen: ListenOptions): Pro
       'feed',
       new Feed({ store, clock, view, ...(limits === undefined ? {} : { limits }) }),
     );
+    const samples = deps.operations.onUsage((round) => {
+      if (!feed.isNamed('Stats')) return;
+      for (const sample of round) feed.tell(sampleEvent(sample, deps.operations.node()));
+    });
+    scope.add('samples', () => {
+      samples[Symbol.dispose]();
+    });
     const leaving = new AbortController();
     // One listener for each request in hand is no leak.
     setMaxListeners(0, leaving.signal);

@@ -6,6 +6,7 @@ import { addAbortListener } from 'node:events';
 import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WebSocket, WebSocketServer } from 'ws';
+import { orAborted } from '../base/abort.js';
 import { AgentError, describeError, type ErrorCode } from '../base/errors.js';
 import type { Clock, Timer } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
@@ -35,6 +36,8 @@ const CLOSE_CODES = new Map<ErrorCode, number>([
 const PING_EVERY_MS = 30_000;
 /** A peer that does not answer the closing handshake by then is cut off. */
 const CLOSE_GRACE_MS = 1_000;
+/** Written but not yet taken by the kernel: beyond it we wait for the peer. */
+const HIGH_WATER_BYTES = 256 * 1024;
 /** A close frame holds 123 bytes of reason. */
 const MOST_REASON_BYTES = 120;
 
@@ -50,6 +53,12 @@ interface Served {
   readonly route: SocketRoute;
   readonly pattern: RegExp;
   readonly upgrader: WebSocketServer;
+}
+
+/** A websocket, and what it travels on. */
+interface Connection {
+  readonly peer: WebSocket;
+  readonly socket: Duplex;
 }
 
 /** One upgrade. */
@@ -100,7 +109,7 @@ export class Sockets {
       const by = guard();
       const refusal = by === undefined ? undefined : decideRefusal(by, request.headers, found.route.scope);
       found.upgrader.handleUpgrade(request, socket, head, (peer) => {
-        const served = this.#serve(peer, found.route, {
+        const served = this.#serve({ peer, socket }, found.route, {
           url,
           refusal,
           caller: callerOf(by, request.headers),
@@ -115,7 +124,11 @@ export class Sockets {
     await Promise.all(this.#open);
   }
 
-  async #serve(peer: WebSocket, route: SocketRoute, { url, refusal, caller }: Asked): Promise<void> {
+  async #serve(
+    { peer, socket }: Connection,
+    route: SocketRoute,
+    { url, refusal, caller }: Asked,
+  ): Promise<void> {
     const gone = new AbortController();
     const closed = new Promise<void>((resolve) => {
       peer.once('close', () => {
@@ -139,7 +152,7 @@ export class Sockets {
         signal: gone.signal,
         param: (name: string) => readPathParam(route.path, url, name),
       };
-      await route.serve(call, peer);
+      await route.serve(call, peer, socket);
       if (gone.signal.reason instanceof AgentError) throw gone.signal.reason;
     } catch (error) {
       end = { code: closeCodeOf(error), reason: describeError(error) };
@@ -194,6 +207,21 @@ class Pings implements Disposable {
       this.#timer = this.#arm();
     });
   }
+}
+
+/** Sends; resolves at once while the peer keeps pace, else when what was sent has left us, or at `signal`. */
+export async function sendPaced(peer: WebSocket, text: string, signal: AbortSignal): Promise<void> {
+  if (peer.bufferedAmount < HIGH_WATER_BYTES) {
+    peer.send(text, () => undefined);
+    return;
+  }
+  // The callback also comes, with an error, when the socket closes first.
+  const sent = new Promise<void>((resolve) => {
+    peer.send(text, () => {
+      resolve();
+    });
+  });
+  await orAborted(sent, [signal]);
 }
 
 function closeCodeOf(error: unknown): number {

@@ -1,7 +1,14 @@
 /** Owns how usage looks on the wire. Pure. What nobody measured is 0 there and not named under `Measured`. */
+import { SAMPLE_EVERY_MS } from '../stats/history.js';
 import type { TaskUsage } from '../stats/usage.js';
 import type { NodeFacts } from './operations.js';
-import { msToNs, type AllocResourceUsage, type ResourceUsage } from './wire.js';
+import {
+  msToNs,
+  type AllocResourceUsage,
+  type AllocUsageHistory,
+  type ResourceUsage,
+  type TaskResourceUsage,
+} from './wire.js';
 
 /** @param task only this one; undefined = all */
 export function usageToWire(
@@ -24,30 +31,55 @@ export function usageToWire(
   };
   return {
     ResourceUsage: resourceUsage(total, mhzPerCore),
-    Tasks: Object.fromEntries(
-      chosen.map(([name, sample]) => [
-        name,
-        {
-          ResourceUsage: resourceUsage({ ...sample, cpuPercent: sample.cpuPercent ?? 0 }, mhzPerCore),
-          Timestamp: msToNs(sample.atMs),
-          Pids: null,
-          Holdfast: {
-            CPUPercent: sample.cpuPercent ?? null,
-            CPUTotalMs: sample.cpuTotalMs,
-            MemoryBytes: sample.memoryBytes,
-            MemoryLimitBytes: sample.memoryLimitBytes ?? null,
-            Processes: sample.processes,
-            MemoryPeakBytes: sample.memoryPeakBytes ?? null,
-            ThrottledPeriods: sample.throttledPeriods ?? null,
-            ThrottledMs: sample.throttledMs ?? null,
-            OOMKills: sample.oomKills ?? null,
-            Source: sample.source,
-          },
-        },
-      ]),
-    ),
+    Tasks: Object.fromEntries(chosen.map(([name, sample]) => [name, sampleToWire(sample, now.node)])),
     Timestamp: msToNs(now.nowMs),
   };
+}
+
+/** One sample of one task. */
+export function sampleToWire(sample: TaskUsage, node: NodeFacts): TaskResourceUsage {
+  const { pressure } = sample;
+  return {
+    ResourceUsage: resourceUsage({ ...sample, cpuPercent: sample.cpuPercent ?? 0 }, readMhzPerCore(node)),
+    Timestamp: msToNs(sample.atMs),
+    Pids: null,
+    Holdfast: {
+      CPUPercent: sample.cpuPercent ?? null,
+      CPUTotalMs: sample.cpuTotalMs,
+      MemoryBytes: sample.memoryBytes,
+      MemoryLimitBytes: sample.memoryLimitBytes ?? null,
+      Processes: sample.processes,
+      MemoryPeakBytes: sample.memoryPeakBytes ?? null,
+      ThrottledPeriods: sample.throttledPeriods ?? null,
+      ThrottledMs: sample.throttledMs ?? null,
+      OOMKills: sample.oomKills ?? null,
+      CPUUserMs: sample.cpuUserMs ?? null,
+      CPUSystemMs: sample.cpuSystemMs ?? null,
+      IOReadBytes: sample.ioReadBytes ?? null,
+      IOWriteBytes: sample.ioWriteBytes ?? null,
+      Pressure:
+        pressure === undefined
+          ? null
+          : {
+              CPU: pressure.cpuPercent ?? null,
+              Memory: pressure.memoryPercent ?? null,
+              IO: pressure.ioPercent ?? null,
+            },
+      Source: sample.source,
+    },
+  };
+}
+
+/** The last samples of one alloc. */
+export function historyToWire(
+  history: ReadonlyMap<string, readonly TaskUsage[]>,
+  node: NodeFacts,
+): AllocUsageHistory {
+  const tasks = [...history].map(([task, samples]): [string, TaskResourceUsage[]] => [
+    task,
+    samples.map((sample) => sampleToWire(sample, node)),
+  ]);
+  return { EveryMs: SAMPLE_EVERY_MS, Tasks: Object.fromEntries(tasks) };
 }
 
 type Sum = Pick<TaskUsage, 'memoryBytes' | 'memoryPeakBytes' | 'throttledPeriods' | 'throttledMs'> & {

@@ -16,7 +16,7 @@ export class LogPrinter {
   readonly #cli: Cli;
   readonly #grep: RegExp | undefined;
   readonly #isRaw: boolean;
-  readonly #prefixes: ReadonlyMap<NamedLog, string>;
+  readonly #prefixes: Map<NamedLog, string>;
   readonly #readers = new Map<NamedLog, LineReader>();
   #hasWritten = false;
 
@@ -26,6 +26,14 @@ export class LogPrinter {
     this.#grep = grep;
     this.#isRaw = names.length === 1 && grep === undefined && !cli.json;
     this.#prefixes = prefixesOf(names);
+  }
+
+  /** Takes a log that came up later: that of an alloc in the place of one that is over. */
+  add(name: NamedLog): void {
+    const width = Math.max(0, ...[...this.#prefixes.values()].map(displayWidth)) - PREFIX_END.length;
+    const label = `${sanitize(name.task)} ${shortId(name.allocId)}`;
+    if (width > 0) this.#prefixes.set(name, `${pad(label, width)}${PREFIX_END}`);
+    else this.#cli.output.note(`holdfast: from here on of ${label}, which took its place`);
   }
 
   /** True once there was anything to write. */
@@ -87,8 +95,10 @@ export class LogPrinter {
   }
 }
 
+const PREFIX_END = ' | ';
+
 /** `server | `, or `server 7a1c9d2e | ` when there is more than one alloc; nothing for a single log. */
-function prefixesOf(names: readonly NamedLog[]): ReadonlyMap<NamedLog, string> {
+function prefixesOf(names: readonly NamedLog[]): Map<NamedLog, string> {
   if (names.length === 1) return new Map();
   const isOneAlloc = new Set(names.map(({ allocId }) => allocId)).size === 1;
   const labels = names.map((name) => {
@@ -96,5 +106,5 @@ function prefixesOf(names: readonly NamedLog[]): ReadonlyMap<NamedLog, string> {
     return isOneAlloc ? task : `${task} ${shortId(name.allocId)}`;
   });
   const width = Math.max(...labels.map(displayWidth));
-  return new Map(names.map((name, at) => [name, `${pad(labels[at] ?? '', width)} | `]));
+  return new Map(names.map((name, at) => [name, `${pad(labels[at] ?? '', width)}${PREFIX_END}`]));
 }

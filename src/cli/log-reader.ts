@@ -25,7 +25,14 @@ interface Place {
   readonly offset: number;
 }
 
+/** What there is to follow now, and whether an alloc is due to take the place of one that is over. */
+export type FindMore = () => Promise<{ readonly names: readonly NamedLog[]; readonly isMoreToCome: boolean }>;
+
 const RETRY_MS = 500;
+/** How often is looked for new allocs while others are followed. */
+const LOOK_MS = 2000;
+/** How long nothing must come up before following ends. */
+const SETTLE_MS = 1000;
 /** A daemon that is upgraded or restarted is back sooner. */
 const GIVE_UP_MS = 60_000;
 
@@ -37,11 +44,55 @@ export async function readLogs(
   names: readonly NamedLog[],
   wish: LogWish,
   printer: LogPrinter,
+  findMore: FindMore,
 ): Promise<void> {
   const places = new Map<NamedLog, Place | undefined>();
   for (const name of names) places.set(name, await readPast(cli, name, wish, printer));
   if (!wish.follow) return;
-  await Promise.all(names.map((name) => follow(cli, name, wish, printer, places.get(name))));
+  const followed = new Map<string, Promise<void>>();
+  const begin = (name: NamedLog): void => {
+    followed.set(keyOf(name), follow(cli, name, wish, printer, places.get(name)));
+  };
+  names.forEach(begin);
+  let overSinceMs: number | undefined;
+  let failed: unknown;
+  for (;;) {
+    // Whichever is first: all are over, or it is time to look for allocs that came up meanwhile.
+    const all = Promise.all(followed.values()).then(
+      () => 'over' as const,
+      (error: unknown) => {
+        failed = error;
+        return 'failed' as const;
+      },
+    );
+    const cancel = new AbortController();
+    const state = await Promise.race([
+      all,
+      sleep(cli.clock, LOOK_MS, cancel.signal).then(() => 'look' as const),
+    ]);
+    cancel.abort();
+    if (state === 'failed') throw failed;
+    const { names: current, isMoreToCome } = await findMore();
+    const more = current.filter((name) => !followed.has(keyOf(name)));
+    for (const name of more) {
+      printer.add(name);
+      begin(name);
+    }
+    if (state === 'look' || more.length > 0 || isMoreToCome) {
+      overSinceMs = undefined;
+      if (state === 'over') await sleep(cli.clock, RETRY_MS);
+      continue;
+    }
+    const nowMs = cli.clock.monoMs();
+    overSinceMs ??= nowMs;
+    // What takes the place of an alloc is there a moment after its end.
+    if (nowMs - overSinceMs > SETTLE_MS) return;
+    await sleep(cli.clock, RETRY_MS);
+  }
+}
+
+function keyOf({ allocId, task, stream }: NamedLog): string {
+  return `${allocId}/${task}/${stream}`;
 }
 
 /** Prints what there is. @returns where it ended; undefined = nothing was read */

@@ -65,6 +65,16 @@ const COMMANDS: readonly Entry[] = [
   { name: 'events', summary: 'show what happened to tasks', load: () => import('./commands/events.js') },
   { name: 'history', summary: 'list the attempts to run tasks', load: () => import('./commands/history.js') },
   { name: 'stop', summary: 'stop a job, or an alloc', load: () => import('./commands/stop.js') },
+  {
+    name: 'dispatch',
+    summary: 'run a parameterized job',
+    load: () => import('./commands/dispatch.js'),
+  },
+  {
+    name: 'periodic',
+    summary: 'launch a periodic job now',
+    load: () => import('./commands/periodic.js'),
+  },
   { name: 'purge', summary: 'stop a job and forget it', load: () => import('./commands/purge.js') },
   { name: 'restart', summary: 'restart running tasks', load: () => import('./commands/restart.js') },
   { name: 'signal', summary: 'send a signal to running tasks', load: () => import('./commands/signal.js') },

@@ -78,6 +78,7 @@ export class ExecutorHandle implements DriverHandle {
       leaf: run.leaf,
       leader: () => this.#workload,
       table: deps.table,
+      startedAtMs: () => this.startedAtMs,
     });
     this.#ended = this.#watch(run.client);
   }

@@ -36,6 +36,13 @@ export type TaskEvent =
   | { readonly type: 'Leader Task Dead'; readonly leader: string }
   | { readonly type: 'Main Tasks Dead' }
   | { readonly type: 'Alloc Unhealthy'; readonly message: string }
+  | {
+      readonly type: 'Check Failing' | 'Check Passing';
+      readonly check: string;
+      readonly service: string;
+      /** What was answered. */
+      readonly output: string;
+    }
   | { readonly type: 'Exec'; readonly command: string; readonly by: string }
   | { readonly type: 'Supervision Lost'; readonly message: string }
   | { readonly type: 'Failed Restoring Task'; readonly error: string };
@@ -124,6 +131,10 @@ export function describeEvent(event: TaskEvent): string {
           ? 'the reaper goes on in the background'
           : `next try in ${seconds(event.retryInMs)}`)
       );
+    case 'Check Failing':
+      return `Check ${JSON.stringify(event.check)} is failing: ${event.output}`;
+    case 'Check Passing':
+      return `Check ${JSON.stringify(event.check)} passes again`;
     case 'Leader Task Dead':
       return `Leader task ${JSON.stringify(event.leader)} of the group is dead`;
     case 'Main Tasks Dead':
@@ -145,6 +156,9 @@ export function eventDetails(event: TaskEvent): Readonly<Record<string, string>>
     case 'Supervision Lost':
     case 'Alloc Unhealthy':
       return { message: event.message };
+    case 'Check Failing':
+    case 'Check Passing':
+      return { check: event.check, service: event.service, message: event.output };
     case 'Driver':
       return { driver_message: event.message };
     case 'Setup Failure':

@@ -5,7 +5,7 @@
  *
  * hybrid: controllers are on v1; the v2 tree beside them has cgroup.kill, cgroup.events and cgroup.freeze.
  */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AgentError, describeError, errnoOf } from '../base/errors.js';
 import { removeTree, type CgroupLeaf } from './cgroup-leaf.js';
@@ -194,6 +194,8 @@ function makeRoots(
     const dir = join(mount, root);
     try {
       for (const level of levelsBelow(mount, join(root, EXECUTORS))) makeDirectory(level);
+      // Another agent's may be there already, root's for example.
+      accessSync(dir, constants.W_OK);
       roots.push(dir);
       return dir;
     } catch (error) {

@@ -5,6 +5,7 @@
 import { isAbsolute } from 'node:path';
 import type { Clock } from '../base/clock.js';
 import { AgentError, describeError, errnoOf } from '../base/errors.js';
+import { failpoint } from '../base/failpoint.js';
 import { removeLeaf, type CgroupLeaf } from './cgroup-leaf.js';
 import type { CgroupLimits, LimitName } from './cgroup-limits.js';
 import type { Cgroups, CreatedLeaf, PlannedLeaf } from './cgroups.js';
@@ -72,6 +73,7 @@ async function spawnExecutor(
   request: LaunchRequest,
   created: CreatedLeaf | undefined,
 ): Promise<LaunchOutcome> {
+  failpoint('run.before_spawn');
   const end = await runForeground({
     clock: deps.clock,
     executorPath: deps.executorPath,
@@ -80,6 +82,7 @@ async function spawnExecutor(
     runDir: request.runDir,
     withinMs: LAUNCH_WITHIN_MS,
   });
+  failpoint('run.after_spawn');
   if (end.kind === 'unclear') return { kind: 'unclear', detail: end.detail, leaf: created?.leaf };
   switch (end.code) {
     case EXECUTOR_EXIT.ok: {
@@ -115,6 +118,7 @@ async function spawnExecutor(
 async function prepare(deps: LaunchDeps, request: LaunchRequest): Promise<CreatedLeaf | undefined> {
   try {
     makeRunDir(request.runDir);
+    failpoint('run.after_dir');
   } catch (cause) {
     if (errnoOf(cause) === 'EEXIST') {
       throw new AgentError('already_running', `run ${request.spec.runId} was started, or given up, before`);
@@ -125,6 +129,7 @@ async function prepare(deps: LaunchDeps, request: LaunchRequest): Promise<Create
     // First the spec, which names the leaf: whoever finds the run directory after a crash knows what to remove.
     const spec = completeSpec(deps, request, deps.cgroups.planLeaf(request.leafName));
     writeSpec(request.runDir, encodeSpec(spec));
+    failpoint('run.after_spec');
     const created = deps.cgroups.createLeaf(request.leafName, request.limits);
     const fault = demandFault(request.demanded, created);
     if (fault !== undefined) {

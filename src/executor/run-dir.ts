@@ -6,6 +6,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync
 import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describeError, errnoOf, isExhausted } from '../base/errors.js';
+import { failpoint } from '../base/failpoint.js';
 import {
   parseExitRecord,
   parseStatus,
@@ -57,6 +58,7 @@ export function writeSpec(runDir: string, spec: Buffer): void {
  */
 export async function removeRunDir(runDir: string): Promise<void> {
   await rm(join(runDir, 'spec'), { force: true });
+  failpoint('run.half_released');
   await rm(runDir, { recursive: true, force: true });
 }
 

@@ -105,6 +105,15 @@ export const RESCHEDULE_DEFAULTS: Readonly<Record<'service' | 'batch', Reschedul
   },
 };
 
+/** Of a check; Nomad's. */
+export const CHECK_DEFAULTS = {
+  protocol: 'http',
+  path: '/',
+  method: 'GET',
+  onUpdate: 'require_healthy',
+  graceMs: 1_000,
+} as const;
+
 /** Bounds of values, each with its source. */
 export const BOUNDS = {
   priority: { least: 1, most: 100, source: NOMAD },
@@ -113,6 +122,10 @@ export const BOUNDS = {
   /** As many as there can be allocs. */
   maxParallel: { least: 0, most: 10_000, source: OURS },
   canary: { least: 0, most: 10_000, source: OURS },
+  port: { least: 1, most: 65_535, source: 'TCP' },
+  checkLimit: { least: 0, most: 1_000_000, source: OURS },
+  /** Nomad: a check that asks more often is a load of its own. */
+  checkIntervalMs: { least: 1_000, source: NOMAD },
   cpuMhz: { least: 1, most: 10_000_000, source: NOMAD },
   cpuPercent: { least: 1, most: 1_000_000, source: OURS },
   /** 10 MiB is the least that Nomad takes; the upper bound (1 PiB) keeps bytes exact in a double. */

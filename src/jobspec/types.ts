@@ -48,14 +48,34 @@ export interface TaskGroup {
   readonly count: number;
   readonly meta: Readonly<Record<string, string>>;
   readonly tasks: readonly Task[];
+  /** Ports of the host that an allocation has to itself; not there = none. */
+  readonly ports?: readonly Port[];
+  /** Not there = none. */
+  readonly services?: readonly Service[];
   /** Wait between deciding to end the allocation and ending its tasks; not there = none. */
   readonly shutdownDelayMs?: number;
   /** How long an allocation of a batch job may run; not there = for ever. */
   readonly maxRunMs?: number;
+  /** Directories that its tasks may mount, by label; not there = none. */
+  readonly volumes?: Readonly<Record<string, GroupVolume>>;
   /** How a newer version takes over, as written; `updateOf` says what is in force when nothing was. */
   readonly update?: UpdateStrategy;
   /** What follows when an alloc has failed; undefined = it stays failed. */
   readonly reschedule?: ReschedulePolicy;
+}
+
+/** A directory that the agent offers. */
+export interface GroupVolume {
+  /** Its name in the agent's configuration. */
+  readonly source: string;
+  readonly readOnly: boolean;
+}
+
+/** Where a task sees one of its group's volumes. */
+export interface VolumeMount {
+  readonly volume: string;
+  readonly destination: string;
+  readonly readOnly: boolean;
 }
 
 export const DELAY_FUNCTIONS = ['constant', 'exponential', 'fibonacci'] as const;
@@ -70,6 +90,61 @@ export interface ReschedulePolicy {
   readonly maxDelayMs: number;
   readonly unlimited: boolean;
 }
+
+export interface Port {
+  readonly label: string;
+  /** The number; undefined = one is chosen. */
+  readonly static: number | undefined;
+}
+
+/** What checks are about. */
+export interface Service {
+  readonly name: string;
+  readonly tags: readonly string[];
+  readonly checks: readonly ServiceCheck[];
+}
+
+export const CHECK_TYPES = ['http', 'tcp', 'script'] as const;
+export const CHECK_STATUSES = ['passing', 'warning', 'critical'] as const;
+export const ON_UPDATE = ['require_healthy', 'ignore_warnings', 'ignore'] as const;
+
+/** One question that is asked again and again, after defaults. Text may hold `${…}`. */
+export interface ServiceCheck {
+  readonly name: string;
+  readonly probe: CheckProbe;
+  readonly intervalMs: number;
+  readonly timeoutMs: number;
+  /** The task it is about; undefined = all main tasks. */
+  readonly task: string | undefined;
+  readonly initialStatus: (typeof CHECK_STATUSES)[number] | undefined;
+  readonly successBeforePassing: number;
+  readonly failuresBeforeCritical: number;
+  readonly onUpdate: (typeof ON_UPDATE)[number];
+  readonly restart: CheckRestart | undefined;
+}
+
+export interface CheckRestart {
+  readonly limit: number;
+  readonly graceMs: number;
+  readonly ignoreWarnings: boolean;
+}
+
+export type CheckProbe =
+  | {
+      readonly kind: 'http';
+      readonly address: string;
+      /** A number as text, or the label of a port of the group. */
+      readonly port: string;
+      readonly protocol: 'http' | 'https';
+      readonly path: string;
+      readonly method: string;
+      readonly headers: Readonly<Record<string, readonly string[]>>;
+      readonly body: string;
+      readonly skipVerify: boolean;
+      readonly serverName: string | undefined;
+    }
+  | { readonly kind: 'tcp'; readonly address: string; readonly port: string }
+  | { readonly kind: 'script'; readonly command: string; readonly args: readonly string[] };
 
 /** One workload of a group, after defaults: nothing optional is left to be decided at run time. */
 export interface Task {
@@ -98,10 +173,14 @@ export interface Task {
   readonly leader: boolean;
   /** Undefined = a main task. */
   readonly lifecycle: TaskLifecycle | undefined;
+  /** Not there = none. */
+  readonly services?: readonly Service[];
   /** What is fetched before a start, in order; undefined = nothing. */
   readonly artifacts?: readonly Artifact[];
   /** What is rendered before a start, in order; undefined = nothing. */
   readonly templates?: readonly Template[];
+  /** What of its group's volumes it sees; undefined = nothing. */
+  readonly volumeMounts?: readonly VolumeMount[];
   /** Where the payload of a dispatched job goes; undefined = nowhere. */
   readonly dispatchPayload?: { readonly file: string };
 }

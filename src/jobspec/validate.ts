@@ -21,7 +21,9 @@ import { describeTree, down, nameOf, type Session, type Spot } from './session.j
 import { buildTemplate } from './template-rules.js';
 import { toPlain, type MapNode } from './tree.js';
 import { formatDuration } from './units.js';
+import { buildVolumeMounts, buildVolumes } from './volume-rules.js';
 import { quote } from './words.js';
+import { resolvePorts, resolveServices, type ServicePlace } from './service-rules.js';
 import { resolveTimes } from './time-rules.js';
 import { resolveUpdate } from './update-rules.js';
 import type { Job, JobType, Resources, Task, TaskGroup, TaskLifecycle } from './types.js';
@@ -99,7 +101,8 @@ function buildJob(job: JobRead, session: Session): Job {
 function groupOfTask(task: TaskRead): GroupRead {
   const none = { count: undefined, meta: undefined, restart: undefined };
   const times = { shutdown_delay: undefined, max_run_duration: undefined };
-  const keys = { ...none, ...times, reschedule: undefined, update: undefined, task: [task] };
+  const around = { network: [], service: [], volume: [] };
+  const keys = { ...none, ...times, ...around, reschedule: undefined, update: undefined, task: [task] };
   return { ...task, read: { keys, clean: true, path: task.path, at: task.read.at } };
 }
 
@@ -117,12 +120,34 @@ function buildGroup(
     session.fault(keys.count.spot, 'a `system` job runs once on this host: `count` can be 0 or 1');
   }
   const ofJob = job.read.keys;
+  const ports = resolvePorts(keys.network, group.labelSpot, session);
+  const place: Omit<ServicePlace, 'task' | 'spot'> = {
+    defaultName: `${job.label}-${group.label}`,
+    ports: (ports ?? []).map(({ label }) => label),
+    tasks: keys.task.map(({ label }) => label),
+  };
+  const services = resolveServices(
+    keys.service,
+    { ...place, task: undefined, spot: group.labelSpot },
+    session,
+  );
+  const volumes = buildVolumes(keys.volume);
+  tellTwice('volume', keys.volume, session);
   const strategy = resolveUpdate({ type, job: ofJob.update, group: keys.update }, session);
   return {
     name: group.label,
     count: valueOf(keys.count) ?? DEFAULTS.count.value,
     meta: valueOf(keys.meta) ?? {},
-    tasks: keys.task.map((task) => buildTask(task, { type, group: keys.restart }, session)),
+    tasks: keys.task.map((task) =>
+      buildTask(
+        task,
+        { type, group: keys.restart, place, volumes: keys.volume.map(({ label }) => label) },
+        session,
+      ),
+    ),
+    ...(ports === undefined ? {} : { ports }),
+    ...(volumes === undefined ? {} : { volumes }),
+    ...(services === undefined ? {} : { services }),
     ...resolveTimes(
       {
         type,
@@ -138,7 +163,13 @@ function buildGroup(
 
 function buildTask(
   task: TaskRead,
-  around: { readonly type: JobType; readonly group: RestartRead },
+  around: {
+    readonly type: JobType;
+    readonly group: RestartRead;
+    readonly place: Omit<ServicePlace, 'task' | 'spot'>;
+    /** Labels of the group's volumes. */
+    readonly volumes: readonly string[];
+  },
   session: Session,
 ): Task {
   const { keys } = task.read;
@@ -148,6 +179,14 @@ function buildTask(
   const place = keys.config?.spot ?? task.labelSpot;
   if (driver !== undefined) checkConfig(driver, config, place, session);
   warnOfLongKill(keys.kill_timeout, session);
+  const name = `${around.place.defaultName}-${task.label}`;
+  const here: ServicePlace = { ...around.place, defaultName: name, task: task.label, spot: task.labelSpot };
+  const services = resolveServices(keys.service, here, session);
+  const volumeMounts = buildVolumeMounts(
+    keys.volume_mount,
+    { volumes: around.volumes, driver: keys.driver },
+    session,
+  );
   return {
     name: task.label,
     driver: valueOf(keys.driver) ?? '',
@@ -168,6 +207,8 @@ function buildTask(
     leftovers: valueOf(keys.leftovers) ?? DEFAULTS.leftovers.value,
     leader: valueOf(keys.leader) ?? DEFAULTS.leader.value,
     lifecycle: buildLifecycle(keys.lifecycle, session),
+    ...(services === undefined ? {} : { services }),
+    ...(volumeMounts === undefined ? {} : { volumeMounts }),
     ...buildSetUp(task, session),
   };
 }

@@ -161,6 +161,18 @@ export function deploymentWaitMs(deployment: DeploymentRecord, now: Moment): num
   return waits.length === 0 ? undefined : Math.min(...waits);
 }
 
+/** The same, going on after a pause: its deadlines begin anew. */
+export function resumed(deployment: DeploymentRecord, now: Moment): DeploymentRecord {
+  const groups = Object.entries(deployment.groups).map(([name, group]): [string, DeploymentGroup] => {
+    const isOpen = group.requireProgressBy !== undefined;
+    return [
+      name,
+      isOpen ? { ...group, requireProgressBy: momentAfter(now, group.progressDeadlineMs) } : group,
+    ];
+  });
+  return { ...deployment, groups: Object.fromEntries(groups) };
+}
+
 /** A deadline that passed while no agent was there is moved so that what is well can be found so first. */
 export function graceAfterAbsence(deployment: DeploymentRecord, job: Job, now: Moment): DeploymentRecord {
   const groups = Object.entries(deployment.groups).map(([name, group]): [string, DeploymentGroup] => {

@@ -2,6 +2,7 @@
 import type { AllocSubject, AllocTable } from '../allocrunner/alloc-table.js';
 import type { Clock } from '../base/clock.js';
 import { describeError } from '../base/errors.js';
+import { failpoint } from '../base/failpoint.js';
 import { newUuid } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
 import type { AllocRecord, Change, DeploymentRecord, JobRecord, Moment, StateStore } from '../state/store.js';
@@ -49,6 +50,7 @@ export class Hands {
     await store.commit(puts, { whenRefused: 'keep' }).catch((error: unknown) => {
       logger.error({ error: describeError(error) }, 'cannot store that allocs shall stop, stopping them');
     });
+    failpoint('scheduler.before_stop');
     for (const { runner } of stopped) runner.stop();
   }
 

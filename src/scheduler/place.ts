@@ -156,6 +156,7 @@ function whatRuns(job: Job, groupName: string): unknown {
       ...group,
       count: undefined,
       update: undefined,
+      services: undefined,
       shutdownDelayMs: undefined,
       maxRunMs: undefined,
       reschedule: undefined,
@@ -167,6 +168,7 @@ function whatRuns(job: Job, groupName: string): unknown {
 function whatTaskRuns(task: Task): unknown {
   return {
     ...task,
+    services: undefined,
     restart: undefined,
     killTimeoutMs: undefined,
     killSignal: undefined,

@@ -6,10 +6,11 @@
 import type { AllocSubject } from '../allocrunner/alloc-table.js';
 import type { Timer } from '../base/clock.js';
 import { AgentError, describeError } from '../base/errors.js';
+import { failpoint } from '../base/failpoint.js';
 import { newUuid, shortId } from '../base/ids.js';
 import type { Job } from '../jobspec/types.js';
 import type { AllocRecord, Change, EvaluationTrigger, FeedRow, JobRecord } from '../state/store.js';
-import { graceAfterAbsence, isActive, withStatus } from './deployment.js';
+import { graceAfterAbsence, isActive, resumed, withStatus } from './deployment.js';
 import { evaluationOf } from './evaluation.js';
 import {
   Evaluator,
@@ -108,6 +109,7 @@ export class Scheduler {
       if (!same || isRetry) changes.push(...this.#evaluator.deploymentChanges(before?.record, job, why));
       changes.push(...this.#launcher.markChanges(before?.record, job));
       if (changes.length > 0) await store.commit(changes, { whenRefused: 'reject' });
+      failpoint('scheduler.after_job');
       await this.#evaluateOrRetry(spec.id, { retryFailed: true });
       this.#launcher.start();
       return this.#evaluated(job, { unchanged: same, triggeredBy: 'job-register', beganAfter });
@@ -225,7 +227,8 @@ export class Scheduler {
       const { job, deployment } = this.#activeDeployment(deploymentId);
       const status = pause ? 'paused' : 'running';
       const description = pause ? 'Deployment is paused' : 'Deployment is running';
-      const changed = withStatus(deployment, status, description, clock.wallMs());
+      const goesOn = pause ? deployment : resumed(deployment, momentOf(this.#deps));
+      const changed = withStatus(goesOn, status, description, clock.wallMs());
       await store.commit([{ kind: 'put_deployment', deployment: changed }], { whenRefused: 'reject' });
       await this.#evaluateOrRetry(job.id, {});
       return this.#evaluated(job, {

@@ -4,6 +4,7 @@
  */
 import type { Clock, Timer } from '../base/clock.js';
 import { AgentError, describeError } from '../base/errors.js';
+import { failpoint } from '../base/failpoint.js';
 import type { Logger } from '../base/log.js';
 import { Backlog } from './backlog.js';
 import type { Change, CommitTimes, FeedRow, StoreTrouble, WhenRefused } from './store.js';
@@ -142,7 +143,9 @@ export class GroupCommit {
     let written: readonly Written[];
     const beganMonoMs = this.#deps.clock.monoMs();
     try {
+      failpoint('store.before_commit');
       written = this.#deps.write(commits);
+      failpoint('store.after_commit');
     } catch (error) {
       this.#noteRefusal(describeError(error));
       return undefined;
@@ -152,6 +155,7 @@ export class GroupCommit {
     this.#noteSuccess();
     const rows = written.flatMap((outcome) => (outcome.kind === 'stored' ? outcome.rows : []));
     if (rows.length > 0) this.#deps.onRows(rows);
+    failpoint('store.after_tell');
     return written;
   }
 

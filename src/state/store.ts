@@ -57,6 +57,8 @@ export interface AllocRecord {
   readonly health?: AllocHealth | undefined;
   /** Counts the starts of all its tasks together, from 0: a restart of the whole alloc makes a new one. */
   readonly generation?: number | undefined;
+  /** Ports of the host that it has, by label, from its start to its end. */
+  readonly ports?: Readonly<Record<string, number>> | undefined;
   /** Since when its tasks wait for the group's `shutdown_delay` before they are ended. */
   readonly endingSince?: Moment | undefined;
   /** When the time of `max_run_duration` began, and whether it has run out. */

@@ -29,6 +29,25 @@ export function parseCpuacctMs(text: string | undefined): number | undefined {
   return usageNs === undefined ? undefined : usageNs / 1e6;
 }
 
+/** Bytes read and written over all devices, from the v2 `io.stat`; undefined when the file is not there. */
+export function parseIoStat(
+  text: string | undefined,
+): { readonly readBytes: number; readonly writeBytes: number } | undefined {
+  if (text === undefined) return undefined;
+  const sum = (key: string): number =>
+    [...text.matchAll(new RegExp(`\\b${key}=(\\d+)`, 'g'))].reduce(
+      (total, [, bytes]) => total + Number(bytes),
+      0,
+    );
+  return { readBytes: sum('rbytes'), writeBytes: sum('wbytes') };
+}
+
+/** Percent of the last 10 s in which some of the group waited, from a v2 `*.pressure` file. */
+export function parsePressure(text: string | undefined): number | undefined {
+  const found = /^some avg10=(\d+(?:\.\d+)?) /m.exec(text ?? '')?.[1];
+  return found === undefined ? undefined : Number(found);
+}
+
 /** How often and how long a CPU quota held a group back, from `cpu.stat`: v2 (µs) or v1 (ns). */
 export function parseThrottling(text: string | undefined): {
   readonly periods: number | undefined;

@@ -13,9 +13,11 @@ import {
   cpuPercentBetween,
   parseCpuacctMs,
   parseCpuStatMs,
+  parseIoStat,
   parseKeyed,
   parseMemoryLimit,
   parseNumber,
+  parsePressure,
   parseThrottling,
   workingSetBytes,
 } from './procfs.js';
@@ -25,6 +27,7 @@ import type { TaskUsage } from './usage.js';
 const SHARE_WITHIN_MS = 500;
 /** How long pidusage keeps a process's file open after it was asked for last. 0 would make it never return. */
 const PIDUSAGE_KEEP_MS = 2_000;
+const YOUNG_MS = 60_000;
 
 type Figures = Omit<TaskUsage, 'atMs' | 'cpuPercent'>;
 
@@ -64,7 +67,7 @@ export class UsageSampler {
       atMs: this.#clock.wallMs(),
       cpuPercent:
         comparable === undefined
-          ? undefined
+          ? this.#percentSinceStart(figures)
           : cpuPercentBetween(
               { monoMs: comparable.monoMs, cpuTotalMs: comparable.usage.cpuTotalMs },
               { monoMs, cpuTotalMs: figures.cpuTotalMs },
@@ -72,6 +75,13 @@ export class UsageSampler {
     };
     this.#last = { monoMs, usage };
     return usage;
+  }
+
+  /** In its first minute the whole life of a run is recent enough to be compared with. */
+  #percentSinceStart({ cpuTotalMs, source }: Figures): number | undefined {
+    const ranForMs = this.#clock.wallMs() - this.#run.startedAtMs();
+    if (source !== 'cgroup' || ranForMs <= 0 || ranForMs > YOUNG_MS) return undefined;
+    return (cpuTotalMs / ranForMs) * 100;
   }
 
   async #readProcesses(): Promise<Figures | undefined> {
@@ -121,6 +131,8 @@ export interface SampledRun {
   /** The leader as known now. */
   readonly leader: () => ProcessRef | undefined;
   readonly table: ProcessTable;
+  /** Wall time. */
+  readonly startedAtMs: () => number;
 }
 
 /** Figures of a cgroup; undefined when there is none, it is gone, or it counts neither CPU nor memory. */
@@ -137,8 +149,23 @@ function readLeaf(leaf: CgroupLeaf | undefined): Figures | undefined {
   const throttling = [v1('cpu.stat'), v2('cpu.stat')]
     .map(parseThrottling)
     .find(({ periods }) => periods !== undefined);
+  const io = parseIoStat(v2('io.stat'));
+  const pressure = {
+    cpuPercent: parsePressure(v2('cpu.pressure')),
+    memoryPercent: parsePressure(v2('memory.pressure')),
+    ioPercent: parsePressure(v2('io.pressure')),
+  };
+  const v1User = parseNumber(v1('cpuacct.usage_user'));
+  const v1System = parseNumber(v1('cpuacct.usage_sys'));
+  const v2User = parseKeyed(v2('cpu.stat'), 'user_usec');
+  const v2System = parseKeyed(v2('cpu.stat'), 'system_usec');
   return {
     cpuTotalMs,
+    cpuUserMs: v1User === undefined ? divide(v2User, 1e3) : divide(v1User, 1e6),
+    cpuSystemMs: v1System === undefined ? divide(v2System, 1e3) : divide(v1System, 1e6),
+    ioReadBytes: io?.readBytes,
+    ioWriteBytes: io?.writeBytes,
+    pressure: Object.values(pressure).some((percent) => percent !== undefined) ? pressure : undefined,
     memoryBytes: workingSetBytes(usageBytes, v2('memory.stat') ?? v1('memory.stat')),
     memoryLimitBytes: parseMemoryLimit(v2('memory.max') ?? v1('memory.limit_in_bytes')),
     processes,
@@ -148,6 +175,10 @@ function readLeaf(leaf: CgroupLeaf | undefined): Figures | undefined {
     oomKills: parseKeyed(v2('memory.events') ?? v1('memory.oom_control'), 'oom_kill'),
     source: 'cgroup',
   };
+}
+
+function divide(value: number | undefined, by: number): number | undefined {
+  return value === undefined ? undefined : value / by;
 }
 
 function firstText(dirs: readonly string[], file: string): string | undefined {

@@ -60,6 +60,8 @@ export type RunnerEvent =
   /** First of all. `lastRanForMs`: of the newest ended run, if known. */
   | { readonly kind: 'begin'; readonly lastRanForMs: number | undefined }
   | { readonly kind: 'gate_open' }
+  /** Why the gate is closed, in words; '' = the usual. */
+  | { readonly kind: 'held'; readonly why: string }
   /** `attempt` as in the effect that this answers. */
   | { readonly kind: 'hooks_done'; readonly phase: HookPhase; readonly attempt: number }
   /** A hook takes long; in words, what for. */

@@ -41,6 +41,11 @@ function apply(draft: Draft, event: RunnerEvent): void {
       draft.update({ gateOpen: true });
       if (draft.mode.at === 'waiting') toPrestart(draft);
       return;
+    case 'held':
+      if (draft.mode.at === 'waiting' && draft.record.phaseDetail !== event.why) {
+        draft.enter('waiting', event.why);
+      }
+      return;
     case 'hooks_done':
       if (event.attempt === draft.record.attempts) onHooksDone(draft, event.phase);
       return;

@@ -20,6 +20,9 @@ export const INHERITED_VARIABLES = [
 /** PATH of a task whose agent has none (a bare unit file). */
 const FALLBACK_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
+/** Where the tasks of a host find each other. */
+const HOST_ADDRESS = '127.0.0.1';
+
 export interface TaskEnvInput {
   readonly job: Job;
   readonly group: TaskGroup;
@@ -35,6 +38,8 @@ export interface TaskEnvInput {
   /** What hooks gave, later ones win. */
   readonly hookEnv: readonly Readonly<Record<string, string>>[];
   readonly cgroup: string | undefined;
+  /** Ports of the alloc, by label. */
+  readonly ports?: Readonly<Record<string, number>>;
 }
 
 export interface TaskEnv {
@@ -118,12 +123,27 @@ function nomadVariables(input: TaskEnvInput): Record<string, string> {
   };
   if (resources.memoryMaxMib !== undefined) env['NOMAD_MEMORY_MAX_LIMIT'] = String(resources.memoryMaxMib);
   if (input.cgroup !== undefined) env['NOMAD_PARENT_CGROUP'] = input.cgroup;
+  Object.assign(env, portVariables(input.ports ?? {}));
   // The nearest level wins: task over group over job. Names are given as written and, as in Nomad, in capitals.
   for (const level of [job.meta, group.meta, task.meta]) {
     for (const [key, value] of Object.entries(level)) {
       const clean = key.replace(/[^A-Za-z0-9_]/g, '_');
       env[`NOMAD_META_${clean}`] = value;
       env[`NOMAD_META_${clean.toUpperCase()}`] = value;
+    }
+  }
+  return env;
+}
+
+/** Tasks share the host's network: a port is the same inside and outside. */
+function portVariables(ports: Readonly<Record<string, number>>): Record<string, string> {
+  const env: Record<string, string> = {};
+  for (const [label, port] of Object.entries(ports)) {
+    const clean = label.replace(/[^A-Za-z0-9_]/g, '_');
+    for (const side of ['', 'HOST_']) {
+      env[`NOMAD_${side}PORT_${clean}`] = String(port);
+      env[`NOMAD_${side}IP_${clean}`] = HOST_ADDRESS;
+      env[`NOMAD_${side}ADDR_${clean}`] = `${HOST_ADDRESS}:${port}`;
     }
   }
   return env;

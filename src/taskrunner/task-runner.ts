@@ -6,13 +6,15 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { AgentError, describeError, isRecoverable } from '../base/errors.js';
+import { failpoint } from '../base/failpoint.js';
 import type { Clock, Timer } from '../base/clock.js';
 import { Deferred } from '../base/deferred.js';
 import { newRunId } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
 import { Mailbox } from '../base/mailbox.js';
 import { signalNumber } from '../base/signals.js';
-import type { Driver, DriverHandle, Recovered, TaskConfig, TaskDirs } from '../drivers/driver.js';
+import type { Driver, DriverHandle, Recovered, TaskConfig, TaskDirs, TaskPaths } from '../drivers/driver.js';
+import type { ExecOptions, ExecResult } from '../drivers/sessions.js';
 import type { Session, SessionRequest } from '../executor/session.js';
 import type { TaskEvent } from '../events/task-event.js';
 import type { Job, Task, TaskGroup } from '../jobspec/types.js';
@@ -37,6 +39,8 @@ export interface TaskRunnerDeps {
   readonly maxKillTimeoutMs: () => number;
   readonly agentEnv: Readonly<Record<string, string | undefined>>;
   readonly nodeFacts: Readonly<Record<string, string>>;
+  /** Ports of the alloc, by label. */
+  readonly ports: () => Readonly<Record<string, number>>;
   /** Stores changes of this task together with its new record (the alloc's status goes along). */
   readonly persist: (
     record: TaskRecord,
@@ -156,6 +160,27 @@ export class TaskRunner {
     const { mode } = this.#state;
     if (mode.at === 'new' || (mode.at === 'recovering' && mode.tries === 0)) return 'not_known_yet';
     return mode.at === 'running' ? 'yes' : 'no';
+  }
+
+  /** Why the task may not start yet, for people; '' = as its lifecycle has it. */
+  hold(why: string): void {
+    this.#post({ kind: 'held', why });
+  }
+
+  /** Resolves `${…}` as in the task's own settings. */
+  interpolate(text: string): string {
+    return this.#env().interpolate(text);
+  }
+
+  /** Runs a command in the task, to its end. @throws AgentError not_running, timeout, cancelled, … */
+  async exec(command: string, args: readonly string[], options: ExecOptions): Promise<ExecResult> {
+    const handle = this.#handle;
+    if (handle === undefined) throw new AgentError('not_running', `${this.#subject.task.name} does not run`);
+    if (handle.exec === undefined) {
+      const { driver } = this.#subject.task;
+      throw new AgentError('bad_request', `driver ${driver} cannot run a command in its tasks`);
+    }
+    return handle.exec(command, args, options);
   }
 
   /** Tells something of the task that its own life does not tell. */
@@ -281,7 +306,9 @@ export class TaskRunner {
     }
     const stored = await this.#persist(result, reply !== undefined);
     if (typeof stored === 'object') return stored.refusal;
+    failpoint('task.before_act');
     for (const effect of result.effects) this.#perform(effect, stored, reply);
+    failpoint('task.after_act');
     this.#dropStaleTimer();
     const replyLater = result.effects.some((effect) => effect.kind === 'signal');
     if (!replyLater) reply?.resolve();
@@ -483,7 +510,7 @@ export class TaskRunner {
       payload: typeof payload === 'string' ? Buffer.from(payload, 'base64') : payload,
       attempt,
       env: () => this.#env(),
-      hostEnv: () => this.#env(),
+      hostEnv: () => this.#env(dirs),
       config: () => this.#resolvedConfig(this.#env()),
       emit: (event) => {
         this.#post({ kind: 'say', event });
@@ -608,6 +635,7 @@ export class TaskRunner {
 
   #payReleases(): void {
     for (const { runId, release } of this.#owedReleases.splice(0)) {
+      failpoint('run.before_release');
       release().catch((error: unknown) => {
         this.#logger.warn(
           { run_id: runId, error: describeError(error) },
@@ -619,19 +647,20 @@ export class TaskRunner {
 
   // ---- what is run -----------------------------------------------------------------------------------------------
 
-  #env(): TaskEnv {
-    const { job, group, task, allocId, allocIndex, dirs } = this.#subject;
+  #env(paths: TaskPaths = this.#deps.driver.taskPaths ?? this.#subject.dirs): TaskEnv {
+    const { job, group, task, allocId, allocIndex } = this.#subject;
     return buildTaskEnv({
       job,
       group,
       task,
       allocId,
       allocIndex,
-      paths: this.#deps.driver.taskPaths ?? dirs,
+      paths,
       agentEnv: this.#deps.agentEnv,
       node: this.#deps.nodeFacts,
       hookEnv: this.#hooks.env(),
       cgroup: undefined,
+      ports: this.#deps.ports(),
     });
   }
 

@@ -1,6 +1,7 @@
 /**
  * Owns the command line of the crash tester. Ends with 0 when no promise was broken.
- *   npm run test:crash -- [--seed N] [--kills N] [--minutes N] [--part random|agent-calls|executor-calls] [--keep]
+ *   npm run test:crash -- [--seed N] [--kills N] [--minutes N] [--part NAME]... [--keep]
+ * Parts: random, failpoints, agent-calls, executor-calls; all of them when none is named.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +10,15 @@ import { parseArgs } from 'node:util';
 import { audit } from './audit.js';
 import { Chance } from './chance.js';
 import { chaosRound } from './chaos.js';
-import { DoomedExecutor, doomedAgentRound, doomedExecutorsRound, findStrace } from './syscalls.js';
+import { FAILPOINTS } from '../../src/base/failpoint.js';
+import {
+  atFailpoint,
+  atSomeCall,
+  DoomedExecutor,
+  doomedAgentRound,
+  doomedExecutorsRound,
+  findStrace,
+} from './syscalls.js';
 import { workloads } from './workloads.js';
 import { CrashWorld } from './world.js';
 
@@ -18,7 +27,11 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     kills: { type: 'string', default: '200' },
     minutes: { type: 'string', default: '20' },
-    part: { type: 'string', multiple: true, default: ['random', 'agent-calls', 'executor-calls'] },
+    part: {
+      type: 'string',
+      multiple: true,
+      default: ['random', 'failpoints', 'agent-calls', 'executor-calls'],
+    },
     keep: { type: 'boolean', default: false },
   },
 });
@@ -28,6 +41,8 @@ const KILLS_AN_AUDIT = 60;
 const JOBS = 12;
 /** Executors are killed at the first to the last of so many calls of each kind. */
 const EXECUTOR_CALLS_DEEP = 12;
+/** The agent is killed at the 1st, 2nd, 5th, 10th … visit of a failpoint: so many of these. */
+const FAILPOINTS_DEEP = 6;
 
 const seed = Number(values.seed);
 const kills = Number(values.kills);
@@ -35,6 +50,7 @@ const chance = new Chance(seed);
 const total = { agentKills: 0, executorKills: 0, operations: 0, runs: 0, feedConnections: 0, faults: 0 };
 say(`seed ${seed}`);
 if (values.part.includes('random')) await randomPart();
+if (values.part.includes('failpoints')) await failpointsPart();
 const strace = findStrace();
 if ('missing' in strace) say(`no killing at system calls: ${strace.missing}`);
 else {
@@ -55,12 +71,30 @@ async function randomPart(): Promise<void> {
   }
 }
 
+/** Each failpoint in turn, at its first, second … visit. */
+async function failpointsPart(): Promise<void> {
+  const isLate = deadline();
+  const plans = Array.from({ length: FAILPOINTS_DEEP }, (_, depth) =>
+    FAILPOINTS.map((name) => ({ name, when: 1 + depth ** 2 })),
+  ).flat();
+  const missed = new Set<string>(FAILPOINTS);
+  while (plans.length > 0 && !isLate()) {
+    await attack('agent at failpoints', {}, async (world) => {
+      for (const { name, when } of plans.splice(0, KILLS_AN_AUDIT / 2)) {
+        if (await doomedAgentRound(world, chance, atFailpoint(name, when))) missed.delete(name);
+      }
+    });
+  }
+  if (missed.size > 0) say(`never reached: ${[...missed].join(', ')}`);
+}
+
 async function agentCallsPart(path: string): Promise<void> {
   const isLate = deadline();
   const begin = total.agentKills;
   while (total.agentKills - begin < kills && !isLate()) {
     await attack('agent at system calls', {}, async (world) => {
-      while (world.agentKills < KILLS_AN_AUDIT && !isLate()) await doomedAgentRound(world, chance, path);
+      while (world.agentKills < KILLS_AN_AUDIT && !isLate())
+        await doomedAgentRound(world, chance, atSomeCall(chance, path));
     });
   }
 }

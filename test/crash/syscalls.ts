@@ -5,6 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Failpoint } from '../../src/base/failpoint.js';
 import { findExecutor } from '../../src/executor/binary.js';
 import type { Chance } from './chance.js';
 import { pause, type CrashWorld } from './world.js';
@@ -125,21 +126,41 @@ export async function doomedExecutorsRound(
   }
 }
 
-/** One life of the agent, which ends at its Nth call of some kind, or soon. */
-export async function doomedAgentRound(world: CrashWorld, chance: Chance, strace: string): Promise<void> {
+/** A command that runs the agent until its Nth call of some kind. */
+export function atSomeCall(chance: Chance, strace: string): readonly string[] {
   const call = chance.oneOf(AGENT_CALLS) ?? 'pwrite64';
   const when = 1 + Math.floor(chance.next() ** 2 * (call === 'openat' ? 250 : 60));
-  await world.killAgent();
-  world.agent.launch([
+  return [
     ...[strace, '-D', '-f', '-b', 'execve', '-o', '/dev/null'],
     ...['-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=${when}`],
-  ]);
+  ];
+}
+
+/** A command that runs the agent until it comes to a failpoint for the Nth time. */
+export function atFailpoint(name: Failpoint, when: number): readonly string[] {
+  return ['/usr/bin/env', `HOLDFAST_FAILPOINT=${name}:${when}`];
+}
+
+/**
+ * One life of the agent, which ends where `prefix` makes it, or soon.
+ * @returns true when it ended by itself
+ */
+export async function doomedAgentRound(
+  world: CrashWorld,
+  chance: Chance,
+  prefix: readonly string[],
+): Promise<boolean> {
+  await world.killAgent();
+  world.agent.launch(prefix);
   const up = await world.agent.ready().then(
     () => true,
     () => false,
   );
   if (up) {
     await world.look();
+    // One of them always is, so that jobs, stops and starts are all met with in each life.
+    const [first] = world.workloads;
+    if (first !== undefined) await world.register(first, 'replacing');
     for (const workload of world.workloads) {
       if (!world.agent.isUp()) break;
       if (workload.kind === 'budget' || chance.happens(0.6)) continue;
@@ -148,7 +169,10 @@ export async function doomedAgentRound(world: CrashWorld, chance: Chance, strace
       await pause(chance.next() * 30);
     }
   }
+  const health = await world.agent.request('GET', '/v1/agent/health').catch(() => undefined);
+  const died = health === undefined;
   await world.killAgent();
   world.agent.launch();
   await world.agent.ready();
+  return died;
 }

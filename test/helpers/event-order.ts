@@ -37,6 +37,8 @@ export const EVENT_ORDER: Readonly<Record<TaskEventType, Partial<Readonly<Record
   'Leader Task Dead': { idle: 'idle', up: 'up', ended: 'ended' },
   'Main Tasks Dead': { idle: 'idle', up: 'up', ended: 'ended' },
   'Alloc Unhealthy': { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
+  'Check Failing': { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
+  'Check Passing': { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
   Exec: { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },
   'Supervision Lost': { idle: 'idle', up: 'up' },
   'Failed Restoring Task': { idle: 'idle', up: 'up' },

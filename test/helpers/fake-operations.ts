@@ -21,6 +21,7 @@ import { planJob, type JobPlan } from '../../src/scheduler/plan.js';
 import type { NodeScheduling } from '../../src/scheduler/drain.js';
 import type { AllocRecord, Change, RunRecord, StateStore, TaskRecord } from '../../src/state/store.js';
 import { HostSampler, type HostUsage } from '../../src/stats/host.js';
+import type { UsageSample } from '../../src/stats/history.js';
 import type { TaskUsage } from '../../src/stats/usage.js';
 import { BOOT, evaluationRecord, taskRecord } from './records.js';
 
@@ -33,6 +34,7 @@ export class FakeOperations implements AgentOperations {
   readonly #clock: Clock;
   troubles: readonly string[] = [];
   #nextPid = 4000;
+  readonly #usageListeners = new Set<(round: readonly UsageSample[]) => void>();
 
   constructor(store: StateStore, clock: Clock) {
     this.#store = store;
@@ -56,6 +58,24 @@ export class FakeOperations implements AgentOperations {
       ]);
     }
     return this.#change(job.id, unchanged, beganAfter);
+  }
+
+  usageHistory(): ReadonlyMap<string, readonly TaskUsage[]> {
+    return new Map();
+  }
+
+  /** Gives a round of samples to who listens. */
+  sample(round: readonly UsageSample[]): void {
+    for (const listener of this.#usageListeners) listener(round);
+  }
+
+  onUsage(listener: (round: readonly UsageSample[]) => void): Disposable {
+    this.#usageListeners.add(listener);
+    return {
+      [Symbol.dispose]: () => {
+        this.#usageListeners.delete(listener);
+      },
+    };
   }
 
   openSession(): Promise<Session> {
@@ -129,6 +149,10 @@ export class FakeOperations implements AgentOperations {
     for (const task of this.#running(allocId, options.task)) {
       await this.addEvent(allocId, task.task, { type: 'Signaling', signal: options.signal, reason: '' });
     }
+  }
+
+  allocChecks(): readonly [] {
+    return [];
   }
 
   allocUsage(allocId: string): Promise<Readonly<Record<string, TaskUsage>>> {

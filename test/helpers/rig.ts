@@ -5,6 +5,7 @@
 import { sleep, type Clock } from '../../src/base/clock.js';
 import { silentLogger, type Logger } from '../../src/base/log.js';
 import { AllocTable } from '../../src/allocrunner/alloc-table.js';
+import type { Probe } from '../../src/allocrunner/checks/probe.js';
 import { Scheduler } from '../../src/scheduler/scheduler.js';
 import { DEFAULT_STORE_LIMITS } from '../../src/state/limits.js';
 import { MemoryHistory } from '../../src/state/memory-history.js';
@@ -75,6 +76,8 @@ export interface RigOptions {
   readonly hooks?: readonly TaskHook[];
   readonly maxKillTimeoutMs?: number;
   readonly logger?: Logger;
+  /** How checks ask. */
+  readonly probe?: Probe;
   readonly mayPlace?: () => boolean;
 }
 
@@ -196,6 +199,7 @@ export class Rig {
     });
     const driver = this.world.driver(life);
     const allocs = new AllocTable({
+      ...(this.#options.probe === undefined ? {} : { probe: this.#options.probe }),
       clock,
       logger,
       store,

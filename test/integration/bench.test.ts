@@ -23,5 +23,6 @@ test('npm run bench -- --quick prints a ratio for every measure', async () => {
     ...(process.getuid?.() === 0 ? ['executor memory'] : []),
     're-attach 3 tasks',
     '2 MB of log lines',
+    'feed, 50 readers',
   ]);
 });

@@ -312,7 +312,7 @@ describe('the command line, with a real agent', { timeout: DEADLINE_MS }, () => 
     isRefused(await world.cli('run'), 2, /give a job file/);
     isRefused(await world.cli('run', 'a.hcl', 'b.hcl'), 2, /one job file at a time/);
     isRefused(await world.cli('run', 'a.hcl', '-m', '5'), 2, /--memory goes with/);
-    isRefused(await world.cli('ps', '--address', 'https://x'), 2, /is none/);
+    isRefused(await world.cli('ps', '--address', 'ftp://x'), 2, /is none/);
     isOk(await world.cli('help'));
     isOk(await world.cli('ps', '--help'));
     assert.match((await world.cli('version')).stdout, /^holdfast \d+\.\d+\.\d+ \(daemon \d+\.\d+\.\d+\)\n$/);

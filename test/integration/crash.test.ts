@@ -7,10 +7,17 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { FAILPOINTS } from '../../src/base/failpoint.js';
 import { audit } from '../crash/audit.js';
 import { Chance } from '../crash/chance.js';
 import { chaosRound } from '../crash/chaos.js';
-import { DoomedExecutor, doomedExecutorsRound, findStrace } from '../crash/syscalls.js';
+import {
+  atFailpoint,
+  DoomedExecutor,
+  doomedAgentRound,
+  doomedExecutorsRound,
+  findStrace,
+} from '../crash/syscalls.js';
 import { workloads } from '../crash/workloads.js';
 import { CrashWorld } from '../crash/world.js';
 
@@ -27,6 +34,18 @@ describe('crashes', { concurrency: 2 }, () => {
     const isLate = until(performance.now() + BLOWS_MS);
     while (world.agentKills < 8 && !isLate()) await chaosRound(world, chance);
     assert.deepEqual(await audit(world), []);
+  });
+
+  it('of the agent at every failpoint break no promise', async () => {
+    await using world = await CrashWorld.open([...workloads(4, 'j'), ...workloads(2, 'p')]);
+    for (const workload of world.workloads) await world.register(workload, 'none');
+    const chance = new Chance(14);
+    const alive: string[] = [];
+    for (const name of FAILPOINTS) {
+      if (!(await doomedAgentRound(world, chance, atFailpoint(name, 1)))) alive.push(name);
+    }
+    assert.deepEqual(await audit(world), []);
+    assert.deepEqual(alive, [], 'failpoints that are never reached prove nothing');
   });
 
   it('of executors at every system call of a start break no promise', async (test) => {

@@ -21,6 +21,7 @@ const EXPECTED: Readonly<
   >
 > = {
   'batch.hcl': { code: 0, tasks: { count: complete } },
+  'checks.hcl': { code: 0, tasks: { server: run } },
   'crashing.hcl': { code: 1, tasks: { boom: failed } },
   'demo.hcl': { code: 0, tasks: { server: run, ticker: run, fickle: run } },
   'isolated.hcl': { code: 0, tasks: { probe: complete } },
@@ -29,6 +30,7 @@ const EXPECTED: Readonly<
     code: 0,
     tasks: { prepare: complete, clock: complete, work: complete, tidy: complete },
   },
+  'templates.hcl': { code: 0, tasks: { show: complete } },
   'two-tasks.hcl': { code: 0, tasks: { writer: run, reader: run } },
   'web.hcl': { code: 0, tasks: { server: run } },
   'web.json': { code: 0, tasks: { server: run } },

@@ -74,6 +74,7 @@ describe('metrics', { timeout: 60_000 }, () => {
     assert.equal(running.get(name), 8 * 2 ** 20);
     assert.equal(running.get(`holdfast_client_allocs_memory_allocated${labels}`), 256 * 2 ** 20);
     assert.equal(running.get(`holdfast_client_allocs_cpu_throttled_seconds_total${labels}`), 0.12);
+    assert.equal(running.get(`holdfast_client_allocs_restarts${labels}`), 0);
     assert.equal(running.get('holdfast_client_tasks{state="running"}'), 1);
     await api.operations.endTask(allocId, 'server', { kind: 'exited', code: 0, oomKilled: false });
     assert.equal((await scrape()).has(name), false);

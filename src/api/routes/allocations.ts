@@ -2,12 +2,13 @@
 import { z } from 'zod';
 import { AgentError } from '../../base/errors.js';
 import { signalNumber } from '../../base/signals.js';
+import { checksToWire } from '../check-view.js';
 import { LONGEST_EXEC_MESSAGE_BYTES, serveExec } from '../exec-socket.js';
 import { findAlloc } from '../lookup.js';
 import { parseBody } from '../query.js';
 import { WRITE, type Call, type Route } from '../route.js';
 import type { Services } from '../services.js';
-import { usageToWire } from '../usage-view.js';
+import { historyToWire, usageToWire } from '../usage-view.js';
 import type { AllocStopResponse } from '../wire.js';
 
 const RestartBody = z.looseObject({ TaskName: z.string().nullish(), AllTasks: z.boolean().nullish() });
@@ -87,6 +88,17 @@ function clientRoutes(services: Services): readonly Route[] {
       },
     },
     {
+      kind: 'json',
+      methods: ['GET'],
+      scope: 'read',
+      path: '/v1/holdfast/allocation/:id/usage',
+      summary: 'The last samples of what the running tasks of an alloc used',
+      handle: (call) => {
+        const { record } = findAlloc(store, call.param('id'));
+        return historyToWire(operations.usageHistory(record.id), operations.node());
+      },
+    },
+    {
       kind: 'socket',
       methods: ['GET'],
       scope: 'exec',
@@ -101,10 +113,10 @@ function clientRoutes(services: Services): readonly Route[] {
       methods: ['GET'],
       scope: 'read',
       path: '/v1/client/allocation/:id/checks',
-      summary: 'Always empty: there are no service checks',
+      summary: 'Says how the checks of an alloc stand, by id',
       handle: (call) => {
-        findAlloc(store, call.param('id'));
-        return {};
+        const { record } = findAlloc(store, call.param('id'));
+        return checksToWire(operations.allocChecks(record.id), record);
       },
     },
   ];

@@ -1,6 +1,7 @@
 /** Owns the routes of the feed: as a websocket, and as lines over HTTP. */
 import type { Feed } from '../feed.js';
 import { LONGEST_FEED_MESSAGE_BYTES, serveFeed } from '../feed-socket.js';
+import { linesOf, type FeedBatch } from '../feed-text.js';
 import type { Route } from '../route.js';
 
 const QUERY = ['topic', 'index', 'snapshot'];
@@ -15,7 +16,7 @@ export function feedRoutes(feed: Feed): readonly Route[] {
       summary: 'The feed as a websocket: one JSON object a message',
       query: QUERY,
       longestMessageBytes: LONGEST_FEED_MESSAGE_BYTES,
-      serve: (call, peer) => serveFeed(feed, call, peer),
+      serve: (call, peer, socket) => serveFeed(feed, call, { peer, socket }),
     },
     {
       kind: 'stream',
@@ -32,6 +33,6 @@ export function feedRoutes(feed: Feed): readonly Route[] {
   ];
 }
 
-async function* toLines(messages: AsyncGenerator<string, void, void>): AsyncGenerator<string, void, void> {
-  for await (const message of messages) yield `${message}\n`;
+async function* toLines(batches: AsyncGenerator<FeedBatch, void, void>): AsyncGenerator<Buffer, void, void> {
+  for await (const batch of batches) yield linesOf(batch);
 }

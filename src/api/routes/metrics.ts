@@ -85,7 +85,8 @@ async function gatherUsages({ store, operations }: Services): Promise<UsageOfTas
     for (const [task, usage] of Object.entries(await operations.allocUsage(record.id))) {
       if (usages.length === MOST_TASKS) return usages;
       const labels = { alloc_id: record.id, job: record.jobId, task_group: record.group, task };
-      usages.push({ labels, usage });
+      const restarts = store.getTask(record.id, task)?.restarts ?? 0;
+      usages.push({ labels, usage, restarts });
     }
   }
   return usages;

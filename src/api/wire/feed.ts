@@ -5,8 +5,17 @@ import type { Evaluation } from './evaluation.js';
 import type { FeedJob } from './job.js';
 import type { Node, NodeSchedulingJson } from './node.js';
 import type { TaskEventRow } from './run.js';
+import type { TaskResourceUsage } from './usage.js';
 
-export const FEED_TOPICS = ['Job', 'Allocation', 'TaskEvent', 'Evaluation', 'Deployment', 'Node'] as const;
+export const FEED_TOPICS = [
+  'Job',
+  'Allocation',
+  'TaskEvent',
+  'Evaluation',
+  'Deployment',
+  'Node',
+  'Stats',
+] as const;
 export type FeedTopic = (typeof FEED_TOPICS)[number];
 
 interface FeedEventBase {
@@ -54,6 +63,11 @@ export type FeedEvent = FeedEventBase &
         readonly Payload: { readonly TaskEvent: TaskEventRow };
       }
     | {
+        readonly Topic: 'Stats';
+        readonly Type: 'TaskUsage';
+        readonly Payload: { readonly Stats: TaskResourceUsage };
+      }
+    | {
         readonly Topic: 'Deployment';
         readonly Type: 'DeploymentStatusUpdate';
         readonly Payload: { readonly Deployment: Deployment };
@@ -65,6 +79,9 @@ export type FeedEvent = FeedEventBase &
       }
   );
 
+/** What is true now and not kept: told only to those who name its topic, at the index where they are. */
+export type PassingEvent = Omit<Extract<FeedEvent, { readonly Topic: 'Stats' }>, 'Index'>;
+
 export interface FeedSnapshot {
   readonly Node: Node;
   readonly Jobs: readonly FeedJob[];
@@ -73,7 +90,10 @@ export interface FeedSnapshot {
 
 /** One message of the feed; `{}` is a heartbeat. Tell them apart by the key that is there. */
 export type FeedMessage =
-  | { readonly Index: number; readonly Events: readonly FeedEvent[] }
+  | {
+      readonly Index: number;
+      readonly Events: readonly FeedEvent[];
+    }
   | { readonly Index: number; readonly Snapshot: FeedSnapshot }
   | { readonly Index: number; readonly Lost: { readonly From: number; readonly To: number } }
   | Readonly<Record<string, never>>;

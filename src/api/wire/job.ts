@@ -49,9 +49,66 @@ export interface TaskGroupJson {
   readonly Tasks: readonly TaskJson[];
   readonly ReschedulePolicy?: ReschedulePolicyJson;
   /** These are not there when nothing was written of them. */
+  readonly Networks?: readonly NetworkJson[];
+  readonly Services?: readonly ServiceJson[];
+  readonly Volumes?: Readonly<Record<string, VolumeJson>>;
   readonly ShutdownDelay?: number;
   readonly MaxRunDuration?: number;
   readonly Update?: UpdateJson;
+}
+
+export interface VolumeJson {
+  readonly Name: string;
+  readonly Type: string;
+  readonly Source: string;
+  readonly ReadOnly: boolean;
+}
+
+export interface VolumeMountJson {
+  readonly Volume: string;
+  readonly Destination: string;
+  readonly ReadOnly: boolean;
+}
+
+export interface NetworkJson {
+  readonly Mode: string;
+  readonly ReservedPorts: readonly { readonly Label: string; readonly Value: number }[];
+  readonly DynamicPorts: readonly { readonly Label: string }[];
+}
+
+export interface ServiceJson {
+  readonly Name: string;
+  readonly Provider: string;
+  readonly Address: string;
+  readonly Tags: readonly string[] | null;
+  readonly Checks: readonly CheckJson[];
+}
+
+export interface CheckJson {
+  readonly Name: string;
+  readonly Type: string;
+  readonly Interval: number;
+  readonly Timeout: number;
+  readonly TaskName: string;
+  readonly PortLabel?: string;
+  readonly Protocol?: string;
+  readonly Path?: string;
+  readonly Method?: string;
+  readonly Header?: Readonly<Record<string, readonly string[]>> | null;
+  readonly Body?: string;
+  readonly TLSSkipVerify?: boolean;
+  readonly TLSServerName?: string;
+  readonly Command?: string;
+  readonly Args?: readonly string[] | null;
+  readonly InitialStatus: string;
+  readonly SuccessBeforePassing: number;
+  readonly FailuresBeforeCritical: number;
+  readonly OnUpdate: string;
+  readonly CheckRestart: {
+    readonly Limit: number;
+    readonly Grace: number;
+    readonly IgnoreWarnings: boolean;
+  } | null;
 }
 
 export interface UpdateJson {
@@ -89,9 +146,12 @@ export interface TaskJson {
   readonly StopSignals: readonly string[];
   readonly Leader: boolean;
   readonly Lifecycle: { readonly Hook: string; readonly Sidecar: boolean } | null;
+  /** Not there when there is none. */
+  readonly Services?: readonly ServiceJson[];
   /** Not there when there are none. */
   readonly Artifacts?: readonly ArtifactJson[];
   readonly Templates?: readonly TemplateJson[];
+  readonly VolumeMounts?: readonly VolumeMountJson[];
   readonly DispatchPayload?: { readonly File: string };
 }
 

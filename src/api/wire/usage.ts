@@ -48,8 +48,26 @@ export interface TaskResourceUsage {
     readonly ThrottledPeriods: number | null;
     readonly ThrottledMs: number | null;
     readonly OOMKills: number | null;
+    readonly CPUUserMs: number | null;
+    readonly CPUSystemMs: number | null;
+    /** Of block devices, since the start of the run. */
+    readonly IOReadBytes: number | null;
+    readonly IOWriteBytes: number | null;
+    /** Percent of the last 10 s in which something of it waited for it; null where the kernel does not say. */
+    readonly Pressure: {
+      readonly CPU: number | null;
+      readonly Memory: number | null;
+      readonly IO: number | null;
+    } | null;
     readonly Source: string;
   };
+}
+
+/** GET /v1/holdfast/allocation/:id/usage: the last samples of each running task, oldest first. */
+export interface AllocUsageHistory {
+  /** Milliseconds between two of them. */
+  readonly EveryMs: number;
+  readonly Tasks: Readonly<Record<string, readonly TaskResourceUsage[]>>;
 }
 
 /** GET /v1/client/stats. Sizes in bytes. */

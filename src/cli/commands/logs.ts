@@ -41,7 +41,7 @@ export function define({ command, run }: Definition): void {
       throw new CliError(EXIT.notRunning, `${JSON.stringify(text)} has no tasks yet: ${why}`);
     }
     const printer = new LogPrinter(cli, names, wish.grep);
-    await readLogs(cli, names, wish, printer);
+    await readLogs(cli, names, wish, printer, () => findMore(cli, target, names[0]?.stream ?? 'stdout'));
     if (!printer.hasWritten()) sayNothingThere(cli, options);
     return EXIT.ok;
   });
@@ -86,6 +86,26 @@ function readGrep(text: string | undefined): RegExp | undefined {
     throw new CliError(EXIT.usage, `--grep: ${cause instanceof Error ? cause.message : String(cause)}`, {
       cause,
     });
+  }
+}
+
+/** A job, or a part of it, has new allocs in the place of old ones; an alloc is only ever itself. */
+async function findMore(
+  cli: Cli,
+  target: Target,
+  stream: NamedLog['stream'],
+): Promise<{ names: readonly NamedLog[]; isMoreToCome: boolean }> {
+  if (target.kind === 'alloc' || target.kind === 'alloc-task') return { names: [], isMoreToCome: false };
+  try {
+    const now = await fetchTarget(cli, target.text);
+    const current = currentAllocs(now.allocs);
+    const names = current.some(isLive) ? logNames(now, stream) : [];
+    return { names, isMoreToCome: current.some(({ FollowupEvalID }) => FollowupEvalID !== '') };
+  } catch (error) {
+    // Purged meanwhile, or the daemon is away: who follows waits for it, or gives up, in its own time.
+    const isGone = error instanceof CliError && error.exitCode !== EXIT.usage;
+    if (isGone) return { names: [], isMoreToCome: false };
+    throw error;
   }
 }
 

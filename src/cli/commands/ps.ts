@@ -1,18 +1,12 @@
 /** Owns `holdfast ps`. */
-import { sleep } from '../../base/clock.js';
 import { lookOf, writeJson, type Cli } from '../cli.js';
 import { addExamples, addJson, flagOf, type Definition } from '../command.js';
-import { CliError, EXIT } from '../exit.js';
+import { EXIT } from '../exit.js';
 import { fetchKnown, fetchNode } from '../fetch.js';
 import { currentAllocs, isLive } from '../target.js';
 
-/** How often --watch looks again. */
-const WATCH_MS = 2000;
-/** How long --watch waits for a daemon that went away: one that is restarted is back sooner. */
-const GIVE_UP_MS = 60_000;
 /** The cursor stands below the last line. */
 const CURSOR_LINES = 1;
-const HOME_AND_CLEAR = '\x1b[H\x1b[J';
 
 export function define({ command, run }: Definition): void {
   addJson(command)
@@ -25,31 +19,13 @@ export function define({ command, run }: Definition): void {
   ]);
   run(async (cli, options) => {
     const all = flagOf(options, 'all');
-    if (flagOf(options, 'watch')) return watch(cli, all);
+    if (flagOf(options, 'watch')) {
+      const { watch } = await import('../watch.js');
+      return watch(cli, (before) => show(cli, all, before));
+    }
     await show(cli, all, '');
     return EXIT.ok;
   });
-}
-
-/** Shows it again and again; a daemon that is gone for a moment is waited for. */
-async function watch(cli: Cli, all: boolean): Promise<never> {
-  let goneSinceMs: number | undefined;
-  let wasShown = false;
-  for (;;) {
-    try {
-      await show(cli, all, cli.output.isTerminal ? HOME_AND_CLEAR : '');
-      wasShown = true;
-      goneSinceMs = undefined;
-    } catch (error) {
-      if (!wasShown || !(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
-      const nowMs = cli.clock.monoMs();
-      if (goneSinceMs === undefined)
-        cli.output.note('holdfast: the daemon went away; waiting for it to come back');
-      goneSinceMs ??= nowMs;
-      if (nowMs - goneSinceMs > GIVE_UP_MS) throw error;
-    }
-    await sleep(cli.clock, WATCH_MS);
-  }
 }
 
 async function show(cli: Cli, all: boolean, before: string): Promise<void> {

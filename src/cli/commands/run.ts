@@ -1,5 +1,5 @@
 /** Owns `holdfast run`. */
-import { jobSpecToWire, type JobJson, type RegisterResponse } from '../../api/wire.js';
+import { jobSpecToWire, type Job, type JobJson, type RegisterResponse } from '../../api/wire.js';
 import { adHocJob, type AdHocJob } from '../ad-hoc.js';
 import type { Cli } from '../cli.js';
 import {
@@ -12,6 +12,7 @@ import {
   type Options,
 } from '../command.js';
 import { CliError, EXIT, type ExitCode } from '../exit.js';
+import { jobPath } from '../fetch.js';
 import { sanitize } from '../render/text.js';
 import { addVariables } from '../variable-options.js';
 
@@ -43,8 +44,8 @@ export function define({ command, argv, run }: Definition): void {
   });
 }
 
-const HEALTHY_HELP = `A service is healthy when all its tasks have run for a second without a restart; a batch job when it is
-complete. If it fails, the exit code is 1, and the reason, the last events and the last log lines are shown.
+const HEALTHY_HELP = `A service is healthy when all its tasks have run for a second without a restart, or, with an update block, when its
+deployment is successful; a batch job when it is complete. If it fails, the exit code is 1, and the reason, the last events and the last log lines are shown.
 Interrupting the watch does not stop the job.`;
 
 /** Options that only mean something for a job without a file. */
@@ -88,6 +89,19 @@ async function jobOfFile(cli: Cli, words: readonly string[], options: Options): 
   return job === undefined ? undefined : jobSpecToWire(job);
 }
 
+/** Such a job runs nothing itself: there is nothing to watch. */
+async function tellPattern(cli: Cli, { ID, Periodic }: JobJson): Promise<ExitCode> {
+  const id = sanitize(ID);
+  if (Periodic === null) {
+    await cli.output.write(`job ${id} runs when it is dispatched: holdfast dispatch ${id}\n`);
+    return EXIT.ok;
+  }
+  const { Holdfast } = await cli.client.get<Job>(jobPath(ID));
+  const next = Holdfast.NextLaunch ?? 'not by the clock';
+  await cli.output.write(`job ${id} runs by the clock; next launch: ${next}\n`);
+  return EXIT.ok;
+}
+
 async function register(
   cli: Cli,
   job: JobJson | AdHocJob,
@@ -102,6 +116,11 @@ async function register(
   await cli.output.write(`job ${sanitize(job.ID)} ${what} (index ${value.JobModifyIndex})\n`);
   if (value.Warnings !== '') cli.output.note(`holdfast: ${sanitize(value.Warnings)}`);
   if (detach) return EXIT.ok;
+  if ('Periodic' in job && (job.Periodic !== null || job.ParameterizedJob !== null))
+    return tellPattern(cli, job);
+  const { findDeployment, watchDeployment } = await import('../deployment-watch.js');
+  const deployment = await findDeployment(cli, job.ID, Version);
+  if (deployment !== undefined) return watchDeployment(cli, deployment);
   const { watchRollout } = await import('../rollout-watch.js');
   return watchRollout(cli, job.ID, value.EvalCreateIndex - 1);
 }

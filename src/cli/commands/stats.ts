@@ -1,11 +1,12 @@
 /** Owns `holdfast stats`. */
+import type { AllocUsageHistory } from '../../api/wire.js';
 import { sleep } from '../../base/clock.js';
 import { lookOf, writeJson, type Cli } from '../cli.js';
 import { addExamples, addJson, flagOf, TARGET_HELP, type Definition } from '../command.js';
 import { CliError, EXIT } from '../exit.js';
-import { fetchKnown } from '../fetch.js';
+import { fetchKnown, mapBounded } from '../fetch.js';
 import type { PsRow } from '../render/ps.js';
-import { renderStats } from '../render/stats.js';
+import { renderStats, type CpuHistory } from '../render/stats.js';
 import { sanitize } from '../render/text.js';
 import { fetchRows } from '../rows.js';
 import { isLive, resolveTarget } from '../target.js';
@@ -14,6 +15,8 @@ import { isLive, resolveTarget } from '../target.js';
 const FOLLOW_MS = 2000;
 /** Percent of CPU is that between two samples: how long we wait for the second one. */
 const SECOND_SAMPLE_MS = 1000;
+/** Requests under way at once. */
+const MOST_AT_ONCE = 8;
 const HOME_AND_CLEAR = '\x1b[H\x1b[J';
 
 export function define({ command, run }: Definition): void {
@@ -64,8 +67,28 @@ async function show(cli: Cli, rows: readonly PsRow[]): Promise<void> {
     await cli.output.write(`${JSON.stringify(rows.map(toJson))}\n`);
     return;
   }
-  const lines = renderStats(rows, lookOf(cli)).slice(0, cli.output.height() - 1);
+  const history = cli.output.isTerminal ? await fetchHistory(cli, rows) : undefined;
+  const lines = renderStats(rows, lookOf(cli), history).slice(0, cli.output.height() - 1);
   await cli.output.write(`${cli.output.isTerminal ? HOME_AND_CLEAR : ''}${lines.join('\n')}\n`);
+}
+
+/** What the daemon remembers of the CPU of these tasks; what it does not is empty. */
+async function fetchHistory(cli: Cli, rows: readonly PsRow[]): Promise<CpuHistory> {
+  const allocIds = [...new Set(rows.map(({ alloc }) => alloc.ID))];
+  const answers = await mapBounded(allocIds, MOST_AT_ONCE, async (id) => {
+    const past = await cli.client
+      .get<AllocUsageHistory>(`/v1/holdfast/allocation/${id}/usage`)
+      .catch((error: unknown) => {
+        // It ended since we looked.
+        if (error instanceof CliError && error.exitCode !== EXIT.unreachable) return undefined;
+        throw error;
+      });
+    return Object.entries(past?.Tasks ?? {}).map(([task, samples]): [string, (number | null)[]] => [
+      `${id}/${task}`,
+      samples.map(({ Holdfast }) => Holdfast.CPUPercent),
+    ]);
+  });
+  return new Map(answers.flat());
 }
 
 function toJson({ alloc, task, usage }: PsRow): object {

@@ -1,13 +1,13 @@
 /** Owns `holdfast status`. */
-import type { Allocation, Job, TaskEventRow } from '../../api/wire.js';
+import type { Allocation, CheckView, Deployment, Job, TaskEventRow } from '../../api/wire.js';
 import { lookOf, writeJson, type Cli } from '../cli.js';
-import { addExamples, addJson, TARGET_HELP, type Definition } from '../command.js';
+import { addExamples, addJson, flagOf, TARGET_HELP, type Definition } from '../command.js';
 import { CliError, EXIT } from '../exit.js';
 import { fetchKnown, fetchNode, jobPath, mapBounded } from '../fetch.js';
 import { fetchTail } from '../log-tail.js';
 import { renderHost, renderStatus, type LogTail } from '../render/status.js';
 import { fetchRows } from '../rows.js';
-import { currentAllocs, resolveTarget, taskNames, type Target } from '../target.js';
+import { currentAllocs, isLive, resolveTarget, taskNames, type Target } from '../target.js';
 
 const EVENTS_SHOWN = 8;
 const LOG_LINES_SHOWN = 5;
@@ -15,17 +15,31 @@ const LOG_LINES_SHOWN = 5;
 const MOST_TAILS = 3;
 
 export function define({ command, run }: Definition): void {
-  addJson(command).argument('[target]', TARGET_HELP);
+  addJson(command)
+    .argument('[target]', TARGET_HELP)
+    .option('-w, --watch', 'go on showing it until interrupted');
   addExamples(command, [
     ['holdfast status', 'is all well on this host'],
     ['holdfast status web', 'a job: verdict, reason, allocs, tasks, recent events, last log lines'],
     ['holdfast status web/api/server', 'one of its tasks'],
     ['holdfast status 7a1c9d2e', 'one alloc'],
+    ['holdfast status web -w', 'the same, live'],
   ]);
-  run(async (cli, _options, [target]) => {
-    await (target === undefined ? showHost(cli) : showTarget(cli, target));
+  run(async (cli, options, [target]) => {
+    const show = (to: Cli): Promise<void> => (target === undefined ? showHost(to) : showTarget(to, target));
+    if (flagOf(options, 'watch')) {
+      const { watch } = await import('../watch.js');
+      return watch(cli, (before) => show(withBefore(cli, before)));
+    }
+    await show(cli);
     return EXIT.ok;
   });
+}
+
+/** Writes something before the sheet, in one go with it: else it would flicker. */
+function withBefore(cli: Cli, before: string): Cli {
+  const write: Cli['output']['write'] = (text) => cli.output.write(`${before}${text.toString()}`);
+  return { ...cli, output: { ...cli.output, write } };
 }
 
 async function showHost(cli: Cli): Promise<void> {
@@ -51,14 +65,16 @@ async function showTarget(cli: Cli, text: string): Promise<void> {
     await writeJson(cli, { Job: await fetchJob(cli, target), Allocations: full });
     return;
   }
-  const [job, rows, events, logs] = await Promise.all([
+  const [job, deployment, rows, events, logs, checks] = await Promise.all([
     fetchJob(cli, target),
+    fetchDeployment(cli, target),
     fetchRows(cli, allocs, target.task),
     fetchEvents(cli, target),
     fetchTails(cli, target, allocs),
+    fetchChecks(cli, allocs),
   ]);
   await cli.output.write(
-    `${renderStatus({ target: text, job, rows, events, logs }, lookOf(cli)).join('\n')}\n`,
+    `${renderStatus({ target: text, job, deployment, rows, events, logs, checks }, lookOf(cli)).join('\n')}\n`,
   );
 }
 
@@ -72,6 +88,16 @@ async function fetchJob(cli: Cli, { jobId }: Target): Promise<Job | null> {
   }
 }
 
+/** The newest one; it says what the job is on its way to. */
+async function fetchDeployment(cli: Cli, { jobId }: Target): Promise<Deployment | null> {
+  try {
+    return await cli.client.get<Deployment | null>(jobPath(jobId, '/deployment'));
+  } catch (error) {
+    if (error instanceof CliError && error.exitCode === EXIT.notFound) return null;
+    throw error;
+  }
+}
+
 async function fetchEvents(cli: Cli, target: Target): Promise<readonly TaskEventRow[]> {
   const [only] = target.allocs;
   const isOne = target.allocs.length === 1 && only !== undefined;
@@ -80,6 +106,19 @@ async function fetchEvents(cli: Cli, target: Target): Promise<readonly TaskEvent
     task: target.task,
     limit: EVENTS_SHOWN,
   });
+}
+
+async function fetchChecks(
+  cli: Cli,
+  allocs: Target['allocs'],
+): Promise<Readonly<Record<string, readonly CheckView[]>>> {
+  const found = await mapBounded(allocs.filter(isLive).slice(-MOST_TAILS), MOST_TAILS, async ({ ID }) => {
+    const checks = await cli.client.get<Readonly<Record<string, CheckView>>>(
+      `/v1/client/allocation/${ID}/checks`,
+    );
+    return [ID, Object.values(checks)] as const;
+  });
+  return Object.fromEntries(found);
 }
 
 async function fetchTails(cli: Cli, target: Target, allocs: Target['allocs']): Promise<LogTail[]> {

@@ -8,6 +8,7 @@ import type {
   PlanResponse,
   TaskGroupDiff,
 } from '../../api/wire.js';
+import { nsToMs, rfc3339ToMs } from '../../api/wire.js';
 import { shortId } from '../../base/ids.js';
 import type { Look, Tone } from '../output.js';
 import { renderTable, type Column } from './table.js';
@@ -52,6 +53,7 @@ export function renderPlan({ jobId, plan, words }: PlanData, look: Look): string
     ...(rows.length === 0 ? [] : ['', ...renderTable(COLUMNS, rows, look)]),
     '',
     summaryOf(Places),
+    ...launchLines(plan),
     `Nothing was done. To do exactly this: holdfast run --check-index ${plan.JobModifyIndex} ${sanitize(words.map(shellWord).join(' '))}`,
   ];
 }
@@ -71,6 +73,17 @@ function summaryOf(places: readonly PlannedPlace[]): string {
     return count === 0 ? [] : [`${plural(count, 'alloc')}: ${word}`];
   });
   return counted.length === 0 ? 'No alloc is touched.' : `${counted.join('; ')}.`;
+}
+
+/** What happens step by step, and when the clock comes into it. */
+function launchLines({ Holdfast, NextPeriodicLaunch }: PlanResponse): string[] {
+  const steps = Holdfast.Deployment.map(({ Group, MaxParallel, MinHealthyTime, AutoRevert }) => {
+    const back = AutoRevert ? ', and back to the last good version if one is not' : '';
+    const wellFor = formatAge(nsToMs(MinHealthyTime));
+    return `Deployment: ${sanitize(Group)}, ${MaxParallel} at a time, each well for ${wellFor}${back}. No canaries.`;
+  });
+  const next = rfc3339ToMs(NextPeriodicLaunch);
+  return [...steps, ...(next === undefined ? [] : [`Next launch: ${NextPeriodicLaunch}.`])];
 }
 
 function placeRows(place: PlannedPlace): { text: string; tone?: Tone }[][] {

@@ -4,6 +4,7 @@ import type { Look, Tone } from '../output.js';
 import { pathOf, type PsRow } from './ps.js';
 import { renderTable, type Cell, type Column } from './table.js';
 import { truncate } from './text.js';
+import { sparkline } from './sparkline.js';
 import { formatAge, formatMemory, formatMemoryOf, formatPercent } from './units.js';
 
 const COLUMNS: readonly Column[] = [
@@ -18,15 +19,30 @@ const COLUMNS: readonly Column[] = [
   { title: 'OOM KILLS', align: 'right', drop: 1 },
 ];
 
+const PAST: Column = { title: 'CPU BEFORE', drop: 4 };
+/** Of those that the daemon keeps. */
+const DRAWN_SAMPLES = 20;
 const NONE = '-';
 /** From here on the kernel is busy taking pages back, and the next peak may kill. */
 const MUCH_MEMORY_PERCENT = 90;
 
-/** @param rows those without usage are left out */
-export function renderStats(rows: readonly PsRow[], look: Look): string[] {
-  const cells = rows.flatMap((row) => (row.usage === undefined ? [] : [cellsOf(row, row.usage.Holdfast)]));
+/** CPU percent of the last minutes by `<alloc id>/<task>`, oldest first. */
+export type CpuHistory = ReadonlyMap<string, readonly (number | null)[]>;
+
+/**
+ * @param rows those without usage are left out
+ * @param history drawn beside the figures; undefined = no such column
+ */
+export function renderStats(rows: readonly PsRow[], look: Look, history?: CpuHistory): string[] {
+  const cells = rows.flatMap((row) => {
+    if (row.usage === undefined) return [];
+    const past = history?.get(`${row.alloc.ID}/${row.task ?? ''}`) ?? [];
+    const drawn: Cell[] =
+      history === undefined ? [] : [{ text: sparkline(past, DRAWN_SAMPLES), tone: 'dim' }];
+    return [[...cellsOf(row, row.usage.Holdfast), ...drawn]];
+  });
   if (cells.length === 0) return [truncate('nothing runs now', look.width)];
-  return renderTable(COLUMNS, cells, look);
+  return renderTable(history === undefined ? COLUMNS : [...COLUMNS, PAST], cells, look);
 }
 
 function cellsOf(row: PsRow, usage: NonNullable<PsRow['usage']>['Holdfast']): Cell[] {

@@ -1,8 +1,17 @@
 /** Owns the sheet of `status`: the verdict first, then why, the allocs, the tasks, what happened last. Pure. */
-import { nsToMs, rfc3339ToMs, type Job, type Node, type TaskEventRow } from '../../api/wire.js';
+import {
+  nsToMs,
+  rfc3339ToMs,
+  type CheckView,
+  type Deployment,
+  type Job,
+  type Node,
+  type TaskEventRow,
+} from '../../api/wire.js';
 import { shortId } from '../../base/ids.js';
 import type { Look, Tone } from '../output.js';
 import { isLive } from '../target.js';
+import { describeDeployment } from '../deployment-watch.js';
 import { renderEventLine } from './events.js';
 import type { PsRow } from './ps.js';
 import { describeScheduling } from './drain.js';
@@ -24,10 +33,14 @@ export interface StatusData {
   readonly target: string;
   /** null when it is purged already, but its allocs are still there. */
   readonly job: Job | null;
+  /** The newest deployment of the job. */
+  readonly deployment?: Deployment | null;
   readonly rows: readonly PsRow[];
   /** Oldest first. */
   readonly events: readonly TaskEventRow[];
   readonly logs: readonly LogTail[];
+  /** By alloc id. */
+  readonly checks?: Readonly<Record<string, readonly CheckView[]>>;
 }
 
 const LABEL_COLUMNS = 9;
@@ -40,13 +53,15 @@ export function renderStatus(data: StatusData, look: Look): string[] {
   const verdict =
     data.rows.length > 0
       ? decideVerdict(data.rows, look.nowMs)
-      : { word: isStopped ? 'stopped' : 'pending', tone: 'dim' as const, detail: 'no allocs' };
+      : { word: isStopped ? 'stopped' : emptyWord(data.job), tone: 'dim' as const, detail: 'no allocs' };
   const troubles = listTroubles(data.rows, look.nowMs);
   return [
     verdictLine(data.target, verdict, look),
     ...whyLines(troubles, look),
     ...(data.job === null ? [] : [field('Job', jobText(data.job, look.nowMs), look)]),
+    ...(data.deployment == null ? [] : deploymentLines(data.deployment, look)),
     ...allocLines(data.rows, look),
+    ...checkLines(data, look),
     ...section(
       'Events',
       data.events.map((event) => eventLine(event, look)),
@@ -56,6 +71,12 @@ export function renderStatus(data: StatusData, look: Look): string[] {
       data.logs.flatMap((tail) => logLines(tail, look)),
     ),
   ];
+}
+
+/** A pattern has no allocs of its own. */
+function emptyWord(job: Job | null): string {
+  if (job?.Periodic?.Enabled === true) return 'waits for the clock';
+  return job?.ParameterizedJob == null ? 'pending' : 'waits for a dispatch';
 }
 
 export function verdictLine(name: string, verdict: Verdict, look: Look): string {
@@ -92,7 +113,31 @@ function section(label: string, lines: readonly string[]): string[] {
 
 function jobText(job: Job, nowMs: number): string {
   const age = formatSince(nowMs - nsToMs(job.SubmitTime));
-  return `${job.Type}, version ${job.Version}, ${job.Stop ? 'stopped' : job.Status}, submitted ${age} ago`;
+  const nextMs = job.Holdfast.NextLaunch === null ? undefined : rfc3339ToMs(job.Holdfast.NextLaunch);
+  const next = nextMs === undefined ? '' : `, next launch ${formatTime(nextMs, nowMs)}`;
+  return `${job.Type}, version ${job.Version}, ${job.Stop ? 'stopped' : job.Status}, submitted ${age} ago${next}`;
+}
+
+/** What is under way, or how it ended. */
+function deploymentLines(deployment: Deployment, look: Look): string[] {
+  const { ID, JobVersion, StatusDescription, Status } = deployment;
+  const tone = Status === 'failed' ? 'bad' : 'plain';
+  const text = `${shortId(ID)} of version ${JobVersion}: ${describeDeployment(deployment)}`;
+  return [
+    ...wrapped('Deploy', text, look, tone),
+    ...(Status === 'failed' ? wrapped('', StatusDescription, look, tone) : []),
+  ];
+}
+
+/** What becomes of the place of a failed alloc. */
+function rescheduleLine({ Holdfast, NextAllocation }: PsRow['alloc'], look: Look): string[] {
+  const atMs = Holdfast.RescheduleAt === null ? undefined : rfc3339ToMs(Holdfast.RescheduleAt);
+  if (atMs !== undefined && NextAllocation === '') {
+    const inMs = Math.max(0, atMs - look.nowMs);
+    return [field('', `a new alloc takes its place in ${formatSince(inMs)}`, look, 'warn')];
+  }
+  const why = Holdfast.RescheduleStopped;
+  return why === '' ? [] : [field('', `no new alloc takes its place: ${why}`, look, 'bad')];
 }
 
 /** A line for each alloc, and below it one for each of its tasks. */
@@ -107,6 +152,7 @@ function allocLines(rows: readonly PsRow[], look: Look): string[] {
       const wanted = alloc.DesiredStatus === 'stop' ? `, ${stop}: ${alloc.DesiredDescription}` : '';
       const text = `${shortId(alloc.ID)}  ${alloc.Name}  ${alloc.ClientStatus}${healthOf(alloc)}, created ${age} ago${wanted}`;
       lines.push(field('Alloc', text, look));
+      lines.push(...rescheduleLine(alloc, look));
       previous = alloc.ID;
     }
     if (row.task !== undefined) lines.push(taskLine(row, look));
@@ -236,3 +282,24 @@ function healthOf({ DeploymentStatus }: PsRow['alloc']): string {
   const { Healthy, Holdfast } = DeploymentStatus;
   return Healthy ? `, healthy ${sanitize(Holdfast.Detail)}` : `, unhealthy: ${sanitize(Holdfast.Detail)}`;
 }
+
+/** What is asked of the allocs, a line each; a check that does not pass with what it said. */
+function checkLines({ checks = {}, rows }: StatusData, look: Look): string[] {
+  const shown = [...new Set(rows.map(({ alloc }) => alloc.ID))].flatMap((id) =>
+    (checks[id] ?? []).map((check) => ({ id, check })),
+  );
+  return shown.map(({ id, check }, index) => {
+    const { Status } = check.Holdfast;
+    const said =
+      Status === 'success' || Status === 'pending' ? '' : `: ${check.Output.replace(/\s+/g, ' ').trim()}`;
+    const text = `${shortId(id)}  ${sanitize(check.Check)}  ${WORDS[Status]}${sanitize(said)}`;
+    return field(index === 0 ? 'Checks' : '', truncate(text, Math.max(20, look.width - LABEL_COLUMNS)), look);
+  });
+}
+
+const WORDS = {
+  pending: 'not known yet',
+  success: 'passing',
+  warning: 'warning',
+  failure: 'failing',
+} as const;

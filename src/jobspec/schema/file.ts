@@ -5,6 +5,7 @@
  */
 import type { BlockSpec, Keys } from '../blocks.js';
 import type { Dialect } from '../session.js';
+import { CHECK, CHECK_RESTART } from './check.js';
 import { ARTIFACT } from './artifact.js';
 import { DISPATCH_PAYLOAD } from './dispatch-payload.js';
 import { GROUP } from './group.js';
@@ -13,13 +14,16 @@ import { many } from './key.js';
 import { LIFECYCLE } from './lifecycle.js';
 import { LOGS } from './logs.js';
 import { PARAMETERIZED } from './parameterized.js';
+import { NETWORK, PORT } from './network.js';
 import { PERIODIC } from './periodic.js';
 import { RESCHEDULE } from './reschedule.js';
 import { RESOURCES } from './resources.js';
 import { RESTART } from './restart.js';
+import { SERVICE } from './service.js';
 import { TASK } from './task.js';
 import { TEMPLATE } from './template.js';
 import { UPDATE } from './update.js';
+import { VOLUME, VOLUME_MOUNT } from './volume.js';
 
 export const FILE = {
   name: 'file',
@@ -51,6 +55,13 @@ export const BLOCKS: readonly BlockSpec<Keys>[] = [
   RESTART,
   LOGS,
   LIFECYCLE,
+  NETWORK,
+  PORT,
+  SERVICE,
+  CHECK,
+  CHECK_RESTART,
+  VOLUME,
+  VOLUME_MOUNT,
   ARTIFACT,
   TEMPLATE,
   DISPATCH_PAYLOAD,

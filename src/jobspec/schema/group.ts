@@ -2,11 +2,14 @@
 import type { BlockSpec, Keys } from '../blocks.js';
 import { BOUNDS, DEFAULTS } from '../defaults.js';
 import { durationMs, whole } from '../values.js';
-import { block, bounds, many, meta, one } from './key.js';
+import { block, bounds, many, meta, one, repeated } from './key.js';
+import { network } from './network.js';
 import { RESCHEDULE } from './reschedule.js';
 import { RESTART } from './restart.js';
+import { SERVICE } from './service.js';
 import { TASK } from './task.js';
 import { UPDATE } from './update.js';
+import { VOLUME } from './volume.js';
 
 const restartOfGroup = block(RESTART, {
   json: 'RestartPolicy',
@@ -43,6 +46,12 @@ export const GROUP = {
       json: 'Update',
       doc: 'How a newer version takes over. Keys that are not set come from the block of the job.',
     }),
+    network,
+    service: repeated(SERVICE, { json: 'Services', doc: 'What checks are about; see `check`.' }),
+    volume: many(VOLUME, {
+      json: 'Volumes',
+      doc: 'A directory of the host that tasks of the group may mount.',
+    }),
     task: many(TASK, { json: 'Tasks', doc: 'A workload; the tasks of a group run together.' }),
   },
   notYet: {
@@ -53,13 +62,10 @@ export const GROUP = {
     ephemeral_disk: 'EphemeralDisk',
     max_client_disconnect: 'MaxClientDisconnect',
     migrate: 'Migrate',
-    network: 'Networks',
     prevent_reschedule_on_lost: 'PreventRescheduleOnLost',
     scaling: 'Scaling',
-    service: 'Services',
     spread: 'Spreads',
     stop_after_client_disconnect: 'StopAfterClientDisconnect',
     vault: 'Vault',
-    volume: 'Volumes',
   },
 } as const satisfies BlockSpec<Keys>;

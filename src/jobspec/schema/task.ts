@@ -11,6 +11,8 @@ import { LIFECYCLE } from './lifecycle.js';
 import { LOGS } from './logs.js';
 import { RESOURCES } from './resources.js';
 import { RESTART } from './restart.js';
+import { VOLUME_MOUNT } from './volume.js';
+import { SERVICE } from './service.js';
 import { TEMPLATE } from './template.js';
 
 export const TASK = {
@@ -77,6 +79,10 @@ export const TASK = {
       json: 'Lifecycle',
       doc: 'When the task runs; without it, it is a main task.',
     }),
+    service: repeated(SERVICE, {
+      json: 'Services',
+      doc: 'What checks of this task are about; see `check`.',
+    }),
     artifact: repeated(ARTIFACT, { json: 'Artifacts', doc: 'Something to fetch before the task starts.' }),
     template: repeated(TEMPLATE, {
       json: 'Templates',
@@ -93,6 +99,10 @@ export const TASK = {
       ours: true,
       doc: 'What happens to processes that outlive the task.',
     }),
+    volume_mount: repeated(VOLUME_MOUNT, {
+      json: 'VolumeMounts',
+      doc: "Where the task sees one of the group's volumes.",
+    }),
   },
   notYet: {
     action: 'Actions',
@@ -105,9 +115,7 @@ export const TASK = {
     scaling: 'ScalingPolicies',
     schedule: 'Schedule',
     secret: 'Secrets',
-    service: 'Services',
     vault: 'Vault',
-    volume_mount: 'VolumeMounts',
   },
   records: ['Identity'],
 } as const satisfies BlockSpec<Keys>;

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { z } from 'zod';
 import { FeedFilter } from '../../../src/api/feed-request.js';
-import { RecentRows } from '../../../src/api/feed-rows.js';
+import { RecentRows } from '../../../src/api/feed-recent.js';
 import { decideRefusal, tcpGuard } from '../../../src/api/guard.js';
 import { withHeartbeat } from '../../../src/api/heartbeat.js';
 import { pickByPrefix } from '../../../src/api/lookup.js';

@@ -56,7 +56,11 @@ describe('completion', () => {
         const quoted = words.map((word) => `'${word}'`).join(' ');
         const run = `source ./script; COMP_WORDS=(${quoted}); COMP_CWORD=${words.length - 1}; _holdfast; printf '%s\\n' "\${COMPREPLY[@]}"`;
         const env = { PATH: `${folder}:/usr/bin:/bin` };
-        return execFileSync('bash', ['--norc', '--noprofile', '-c', run], { cwd: folder, env, encoding: 'utf8' })
+        return execFileSync('bash', ['--norc', '--noprofile', '-c', run], {
+          cwd: folder,
+          env,
+          encoding: 'utf8',
+        })
           .split('\n')
           .filter(Boolean);
       };

@@ -155,6 +155,11 @@ export function usage(cpuPercent: number | null, mib: number, limitMib: number |
       ThrottledPeriods: 3,
       ThrottledMs: 1500,
       OOMKills: 0,
+      CPUUserMs: null,
+      CPUSystemMs: null,
+      IOReadBytes: null,
+      IOWriteBytes: null,
+      Pressure: null,
       Source: 'cgroup',
     },
   };

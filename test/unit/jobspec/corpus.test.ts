@@ -24,7 +24,7 @@ describe('valid job files', () => {
   const files = filesOf('valid', '.model');
 
   it('are many', () => {
-    assert.ok(files.length >= 30);
+    assert.ok(files.length >= 60);
   });
 
   for (const name of files) {
@@ -46,7 +46,7 @@ describe('broken job files', () => {
   const files = filesOf('broken', '.expected');
 
   it('are many', () => {
-    assert.ok(files.length >= 45);
+    assert.ok(files.length >= 60);
   });
 
   for (const name of files) {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { Job, Task } from '../../../src/jobspec/types.js';
+import type { Job, Task, TaskGroup } from '../../../src/jobspec/types.js';
 import { place, type Placement } from '../../../src/scheduler/place.js';
 import type { AllocRecord } from '../../../src/state/store.js';
 import { allocRecord, jobRecord } from '../../helpers/records.js';
@@ -158,7 +158,13 @@ describe('place', () => {
     });
   }
 
+  const withGroup = (over: Partial<TaskGroup>): Job => ({
+    ...spec(1),
+    groups: spec(1).groups.map((group) => ({ ...group, ...over })),
+  });
   const inPlace: readonly (readonly [string, Job])[] = [
+    ['services', withGroup({ services: [{ name: 's', tags: [], checks: [] }] })],
+    ['times of the group', withGroup({ shutdownDelayMs: 5_000, maxRunMs: 60_000 })],
     ['restart policy', spec(1, { task: aTask({ restart: aPolicy({ attempts: 9 }) }) })],
     ['kill timeout', spec(1, { task: aTask({ killTimeoutMs: 1 }) })],
     ['kill signal', spec(1, { task: aTask({ killSignal: 'SIGQUIT' }) })],

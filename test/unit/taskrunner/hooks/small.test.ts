@@ -1,0 +1,90 @@
+/** The small hooks: payload, validation, directories. */
+import assert from 'node:assert/strict';
+import { lstatSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { dispatchPayloadHook } from '../../../../src/taskrunner/hooks/dispatch-payload.js';
+import { HookFailure } from '../../../../src/taskrunner/hooks/hook.js';
+import { taskDirHook } from '../../../../src/taskrunner/hooks/task-dir.js';
+import { validateHook } from '../../../../src/taskrunner/hooks/validate.js';
+import { HookWorld } from '../../../helpers/hook-world.js';
+
+describe('dispatch_payload', () => {
+  const dispatchPayload = { file: 'in/put' };
+
+  it('Dispatch_Payload: writes it below local, once', async () => {
+    using world = new HookWorld();
+    const payload = Buffer.from([0, 255, 10]);
+    const answer = await dispatchPayloadHook.prestart?.(world.context({ dispatchPayload }, { payload }));
+    assert.deepEqual(answer, { done: 'always' });
+    assert.deepEqual(readFileSync(join(world.dirs.localDir, 'in/put')), payload);
+  });
+
+  it('DispatchHook_NoPayload: nothing to do is done', async () => {
+    using world = new HookWorld();
+    assert.deepEqual(await dispatchPayloadHook.prestart?.(world.context({ dispatchPayload })), {
+      done: 'always',
+    });
+    const payload = Buffer.from('x');
+    assert.deepEqual(await dispatchPayloadHook.prestart?.(world.context({}, { payload })), {
+      done: 'always',
+    });
+  });
+
+  it('DispatchHook_Error: out of local, or through a link, it is not written', async () => {
+    using world = new HookWorld();
+    const payload = Buffer.from('x');
+    const up = world.context({ dispatchPayload: { file: '../x' } }, { payload });
+    await assert.rejects(async () => dispatchPayloadHook.prestart?.(up), /leads out/);
+    symlinkSync(world.dir, join(world.dirs.localDir, 'in'));
+    const context = world.context({ dispatchPayload }, { payload });
+    await assert.rejects(async () => dispatchPayloadHook.prestart?.(context), /in is a link/);
+  });
+});
+
+describe('validate', () => {
+  const hook = validateHook({ denied: ['root', 'daemon'], drivers: ['exec'] });
+  const table: readonly (readonly [string, string, boolean])[] = [
+    ['exec', 'root', false],
+    ['exec', '0', false],
+    ['exec', 'root:adm', false],
+    ['exec', '${NOMAD_META_who}', false],
+    ['exec', 'nobody', true],
+    ['raw_exec', 'root', true],
+  ];
+  for (const [driver, user, allowed] of table) {
+    it(`Validate_UserEnforcement: ${driver} as ${user} is ${allowed ? '' : 'not '}allowed`, async () => {
+      using world = new HookWorld();
+      const context = world.context({ driver, user, meta: { who: 'daemon' }, config: { command: 'x' } });
+      const work = async () => hook.prestart?.(context);
+      if (allowed) assert.equal(await work(), undefined);
+      else {
+        await assert.rejects(work, (error) => {
+          assert.ok(error instanceof HookFailure);
+          assert.equal(error.event.type, 'Failed Validation');
+          assert.equal(error.recoverable, false);
+          return true;
+        });
+      }
+    });
+  }
+
+  it('a config that the driver does not take', async () => {
+    using world = new HookWorld();
+    const context = world.context({ driver: 'raw_exec', config: { command: 'x', args: 'no list' } });
+    await assert.rejects(async () => hook.prestart?.(context), /config: .*args/);
+  });
+});
+
+describe('task_dir', () => {
+  it('touches nothing that a link leads to', async () => {
+    using world = new HookWorld();
+    const victim = join(world.dir, 'victim');
+    mkdirSync(victim, { mode: 0o700 });
+    rmSync(world.dirs.localDir, { recursive: true });
+    symlinkSync(victim, world.dirs.localDir);
+    await assert.rejects(async () => taskDirHook.prestart?.(world.context({})), /local: not a directory/);
+    assert.equal(statSync(victim).mode & 0o777, 0o700);
+    assert.ok(lstatSync(world.dirs.localDir).isSymbolicLink());
+  });
+});
