@@ -99,6 +99,7 @@ describe('holdfast on a machine of its own', { timeout: LIMIT_MS }, () => {
     await machine.out(
       'cp /opt/holdfast/packaging/holdfast.service /etc/systemd/system/ && systemctl daemon-reload',
     );
+    await machine.out('ln -s /opt/holdfast/dist/src/cli/main.js /usr/local/bin/holdfast');
     assert.equal(await machine.out('systemd-analyze verify holdfast.service'), '');
     await machine.out('systemctl enable --now -q holdfast');
     assert.equal(await host.unit('SubState'), 'running');
@@ -134,7 +135,7 @@ describe('holdfast on a machine of its own', { timeout: LIMIT_MS }, () => {
       'namespaces of its own; not the OOM score of the daemon',
     );
     const session = await machine.sh(
-      `node /opt/holdfast/dist/src/cli/main.js exec boxed -- sh -c 'id -u; set -- /proc/[0-9]*; echo $#; exit 7'`,
+      `holdfast exec boxed -- sh -c 'id -u; set -- /proc/[0-9]*; echo $#; exit 7'`,
     );
     assert.equal(session.code, 7, session.text);
     assert.match(session.text, /^65534\n/);
@@ -554,7 +555,7 @@ describe('holdfast on a machine of its own', { timeout: LIMIT_MS }, () => {
       await machine.out('find /sys/fs/cgroup/holdfast.slice -mindepth 1 -type d'),
       '/sys/fs/cgroup/holdfast.slice/executors',
     );
-    const doctor = await machine.sh('node /opt/holdfast/dist/src/cli/main.js doctor');
+    const doctor = await machine.sh('holdfast doctor');
     assert.equal(doctor.code, 0, doctor.text);
   });
 });
