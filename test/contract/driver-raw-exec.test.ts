@@ -146,7 +146,8 @@ function suite(world: DriverWorld): void {
       if (mode === 'none') assert.equal(first.cpuPercent, undefined);
       const second = await until('a later sample', async (): Promise<TaskUsage | undefined> => {
         const usage = await handle.usage();
-        return usage?.cpuPercent === undefined ? undefined : usage;
+        if (usage?.cpuPercent === undefined || usage.cpuTotalMs <= first.cpuTotalMs) return undefined;
+        return usage;
       });
       assert.ok(second.cpuTotalMs > first.cpuTotalMs);
       assert.ok(
