@@ -107,7 +107,7 @@ function assertReads(answer: unknown, fields: string, where: string): void {
     const [path = '', type = ''] = field.split(':');
     for (const value of valuesAt(answer, path.split('.'), where)) {
       const found = Array.isArray(value) ? 'l' : value === null ? 'null' : (typeof value).charAt(0);
-      assert.equal(found, type, `${where}: ${path} is ${JSON.stringify(value) ?? 'missing'}`);
+      assert.equal(found, type, `${where}: ${path} is ${JSON.stringify({ value })}`);
     }
   }
 }

@@ -18,7 +18,19 @@ import type {
 } from '../wire.js';
 import { Job } from './job.js';
 import { Resources } from './job-spec.js';
-import { amount, count, flag, named, nanoseconds, noList, nothing, text, texts, time } from './values.js';
+import {
+  amount,
+  count,
+  flag,
+  named,
+  nanoseconds,
+  noList,
+  nothing,
+  text,
+  texts,
+  time,
+  type Shape,
+} from './values.js';
 
 export const Exit = named(
   'Exit',
@@ -31,7 +43,7 @@ export const Exit = named(
     CoreDumped: flag,
     Reason: text,
     Text: text.min(1),
-  }),
+  } satisfies Shape<ExitJson>),
 ) satisfies z.ZodType<ExitJson>;
 
 const eventFields = {
@@ -100,7 +112,7 @@ export const TaskState = named(
       RestartsUsed: count,
       EventsDropped: count,
     }),
-  }),
+  } satisfies Shape<TaskStateJson>),
 ) satisfies z.ZodType<TaskStateJson>;
 
 const DeploymentStatus = z.object({
@@ -133,7 +145,7 @@ export const FeedAllocation = named(
     ModifyIndex: count,
     CreateTime: nanoseconds,
     ModifyTime: nanoseconds,
-  }),
+  } satisfies Shape<FeedAllocationJson>),
 ) satisfies z.ZodType<FeedAllocationJson>;
 
 export const AllocListStub = named(
@@ -154,7 +166,7 @@ export const AllocListStub = named(
       .nullable(),
     Holdfast: z.object({ RescheduleAt: time.nullable(), RescheduleStopped: text }),
     CreateIndex: count,
-  }),
+  } satisfies Shape<AllocListStubJson>),
 ) satisfies z.ZodType<AllocListStubJson>;
 
 export const AllocList = named('AllocList', z.array(AllocListStub));
@@ -167,7 +179,7 @@ export const Allocation = named(
     Resources,
     TaskResources: z.record(z.string(), Resources),
     Metrics: z.record(z.string(), z.unknown()),
-  }),
+  } satisfies Shape<AllocationJson>),
 ) satisfies z.ZodType<AllocationJson>;
 
 export const FullAllocList = named('FullAllocList', z.array(Allocation));

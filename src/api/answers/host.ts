@@ -16,7 +16,19 @@ import type {
 } from '../wire.js';
 import { ERROR_CODES } from '../../base/errors.js';
 import { Resources } from './job-spec.js';
-import { amount, count, flag, named, nanoseconds, noList, nothing, text, texts, time } from './values.js';
+import {
+  amount,
+  count,
+  flag,
+  named,
+  nanoseconds,
+  noList,
+  nothing,
+  text,
+  texts,
+  time,
+  type Shape,
+} from './values.js';
 
 export const ErrorBody = named(
   'Error',
@@ -96,7 +108,7 @@ export const Node = named(
       StartedAt: time,
       Warnings: z.array(text),
     }),
-  }),
+  } satisfies Shape<NodeJson>),
 ) satisfies z.ZodType<NodeJson>;
 
 export const NodeChanged = named(
@@ -169,7 +181,7 @@ export const Evaluation = named(
     ModifyIndex: count,
     CreateTime: nanoseconds,
     ModifyTime: nanoseconds,
-  }),
+  } satisfies Shape<EvaluationJson>),
 ) satisfies z.ZodType<EvaluationJson>;
 
 export const EvaluationList = named('EvaluationList', z.array(Evaluation));
@@ -204,7 +216,7 @@ export const Deployment = named(
     ModifyIndex: count,
     CreateTime: nanoseconds,
     ModifyTime: nanoseconds,
-  }),
+  } satisfies Shape<DeploymentJson>),
 ) satisfies z.ZodType<DeploymentJson>;
 
 export const DeploymentOrNone = named('DeploymentOrNone', Deployment.nullable());

@@ -1,7 +1,7 @@
 /** Owns the schemas of the parts of a job, as they are served: every default is filled in. */
 import { z } from 'zod';
 import type { ServiceJson, TaskGroupJson, TaskJson, ResourcesJson } from '../wire.js';
-import { amount, count, flag, named, nanoseconds, text, texts } from './values.js';
+import { amount, count, flag, named, nanoseconds, text, texts, type Shape } from './values.js';
 
 export const Resources = named(
   'Resources',
@@ -12,7 +12,7 @@ export const Resources = named(
     DiskMB: count,
     CPUPercent: amount.exactOptional(),
     Pids: count.exactOptional(),
-  }),
+  } satisfies Shape<ResourcesJson>),
 ) satisfies z.ZodType<ResourcesJson>;
 
 const RestartPolicy = z.object({
@@ -83,6 +83,9 @@ const Template = z.object({
   RightDelim: text,
 });
 
+const Volume = z.object({ Name: text, Type: text, Source: text, ReadOnly: flag });
+const VolumeMount = z.object({ Volume: text, Destination: text, ReadOnly: flag });
+
 export const Task = named(
   'Task',
   z.object({
@@ -105,8 +108,9 @@ export const Task = named(
     Services: z.array(Service).exactOptional(),
     Artifacts: z.array(Artifact).exactOptional(),
     Templates: z.array(Template).exactOptional(),
+    VolumeMounts: z.array(VolumeMount).exactOptional(),
     DispatchPayload: z.object({ File: text }).exactOptional(),
-  }),
+  } satisfies Shape<TaskJson>),
 ) satisfies z.ZodType<TaskJson>;
 
 const Network = z.object({
@@ -145,9 +149,10 @@ export const TaskGroup = named(
     Tasks: z.array(Task).min(1),
     ReschedulePolicy: ReschedulePolicy.exactOptional(),
     Networks: z.array(Network).exactOptional(),
+    Volumes: z.record(z.string(), Volume).exactOptional(),
     Services: z.array(Service).exactOptional(),
     ShutdownDelay: nanoseconds.exactOptional(),
     MaxRunDuration: nanoseconds.exactOptional(),
     Update: Update.exactOptional(),
-  }),
+  } satisfies Shape<TaskGroupJson>),
 ) satisfies z.ZodType<TaskGroupJson>;

@@ -11,7 +11,7 @@ import type {
   RegisterResponse,
 } from '../wire.js';
 import { TaskGroup } from './job-spec.js';
-import { count, flag, named, nanoseconds, nothing, text, texts, time } from './values.js';
+import { count, flag, named, nanoseconds, nothing, text, texts, time, type Shape } from './values.js';
 
 const Periodic = z.object({
   Enabled: flag,
@@ -48,7 +48,7 @@ export const FeedJob = named(
     SubmitTime: nanoseconds,
     ModifyIndex: count,
     JobModifyIndex: count,
-  }),
+  } satisfies Shape<FeedJobJson>),
 ) satisfies z.ZodType<FeedJobJson>;
 
 const JobStatus = z.enum(['pending', 'running', 'dead']);
@@ -65,7 +65,7 @@ export const Job = named(
     Stable: flag,
     Dispatched: flag,
     Holdfast: NextLaunch,
-  }),
+  } satisfies Shape<JobJson>),
 ) satisfies z.ZodType<JobJson>;
 
 const GroupSummary = z.object({
@@ -112,7 +112,7 @@ export const JobListStub = named(
     JobModifyIndex: count,
     SubmitTime: nanoseconds,
     Holdfast: NextLaunch,
-  }),
+  } satisfies Shape<JobListStubJson>),
 ) satisfies z.ZodType<JobListStubJson>;
 
 export const JobList = named('JobList', z.array(JobListStub));

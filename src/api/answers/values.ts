@@ -26,3 +26,6 @@ export const texts = z.record(z.string(), text);
 export const nothing = z.null();
 /** A list that is always empty. */
 export const noList = z.array(z.never());
+
+/** A schema for each key of T, those that may be missing too: a new key of a wire shape cannot be forgotten here. */
+export type Shape<T> = { readonly [K in keyof Required<T>]: z.ZodType };
