@@ -32,8 +32,6 @@ export interface ExecutorDriverDeps extends HandleDeps {
   readonly cgroups: Cgroups;
   /** `<data>/run`. */
   readonly runsDir: string;
-  /** All cores of this host together. */
-  readonly hostCpuMhz: number;
 }
 
 const BYTES_PER_MIB = 1024 * 1024;
@@ -181,7 +179,7 @@ export abstract class ExecutorDriver implements Driver {
   #request(config: TaskConfig): LaunchRequest {
     const { task, allocId, runId, dirs, logs } = config;
     const plan = this.plan(config);
-    const { command, args, oomScoreAdj, rlimits, umask, nice } = plan.config;
+    const { command, args, oomScoreAdj, rlimits, umask, nice, onExecutorDeath } = plan.config;
     return {
       runDir: runDirOf(this.#deps.runsDir, runId),
       leafName: leafName(config),
@@ -208,6 +206,7 @@ export abstract class ExecutorDriver implements Driver {
         // The intent is stored: a start that the agent does not live to see is found by its run directory.
         gate: false,
         leftovers: config.leftovers,
+        ...(onExecutorDeath === 'kill' ? { onExecutorDeath } : {}),
         oomScoreAdj: oomScoreAdj ?? 0,
         isolation: plan.isolation,
         attributes: { rlimits, umask: umask ?? DEFAULT_UMASK, nice },
