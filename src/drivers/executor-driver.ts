@@ -17,7 +17,7 @@ import { RUN_ID_VARIABLE } from '../executor/processes.js';
 import { resolveRun } from '../executor/resolve.js';
 import { runDirOf } from '../executor/run-dir.js';
 import type { RunRecord } from '../state/store.js';
-import { describeStartFailure, startFailure } from './command.js';
+import { startFailure } from './command.js';
 import type {
   Driver,
   DriverFingerprint,
@@ -110,12 +110,10 @@ export abstract class ExecutorDriver implements Driver {
         };
       case 'ended':
         return { kind: 'ended', report: resolved.report, release: release(resolved.leaf) };
-      case 'start_failed':
-        return {
-          kind: 'start_failed',
-          error: describeStartFailure(resolved.record),
-          release: release(resolved.leaf),
-        };
+      case 'start_failed': {
+        const { message, recoverable } = startFailure(resolved.record);
+        return { kind: 'start_failed', error: message, recoverable, release: release(resolved.leaf) };
+      }
       case 'never_started':
         return { kind: 'never_started', detail: resolved.detail, release: release(resolved.leaf) };
       case 'unreachable':
@@ -181,7 +179,7 @@ export abstract class ExecutorDriver implements Driver {
   #request(config: TaskConfig): LaunchRequest {
     const { task, allocId, runId, dirs, logs } = config;
     const plan = this.plan(config);
-    const { command, args, oomScoreAdj, rlimits, umask, nice } = plan.config;
+    const { command, args, oomScoreAdj, rlimits, umask, nice, onExecutorDeath } = plan.config;
     return {
       runDir: runDirOf(this.#deps.runsDir, runId),
       leafName: leafName(config),
@@ -208,6 +206,7 @@ export abstract class ExecutorDriver implements Driver {
         // The intent is stored: a start that the agent does not live to see is found by its run directory.
         gate: false,
         leftovers: config.leftovers,
+        ...(onExecutorDeath === 'kill' ? { onExecutorDeath } : {}),
         oomScoreAdj: oomScoreAdj ?? 0,
         isolation: plan.isolation,
         attributes: { rlimits, umask: umask ?? DEFAULT_UMASK, nice },
