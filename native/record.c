@@ -82,6 +82,10 @@ void status_text(const struct executor *x, struct text *t) {
 		add_number(t, "init_pid", (uint64_t) x->init.pid);
 		add_number(t, "init_start", x->init.start_ticks);
 	}
+	if (x->terminal.pid != 0) {
+		add_number(t, "tty_pid", (uint64_t) x->terminal.pid);
+		add_number(t, "tty_start", x->terminal.start_ticks);
+	}
 	add_streams(t, x);
 	if (x->adopted)
 		text_add(t, "adopted=1\n");

@@ -24,7 +24,7 @@ function messageOf(run: () => unknown): string {
 }
 
 /** What a task gets that says nothing of its process. */
-const PLAIN = { oomScoreAdj: undefined, rlimits: [], umask: undefined, nice: undefined };
+const PLAIN = { oomScoreAdj: undefined, rlimits: [], umask: undefined, nice: undefined, terminal: undefined };
 
 describe('parseRawExecConfig', () => {
   it('reads every key', () => {
@@ -38,6 +38,8 @@ describe('parseRawExecConfig', () => {
           ulimit: [{ nofile: '1024:4096', core: 'unlimited', nproc: 50 }],
           umask: '027',
           nice: 5,
+          tty: true,
+          tty_size: '132x43',
         },
         'task "a"',
       ),
@@ -53,6 +55,7 @@ describe('parseRawExecConfig', () => {
         ],
         umask: 0o027,
         nice: 5,
+        terminal: { columns: 132, rows: 43 },
       },
     );
   });
@@ -97,7 +100,7 @@ describe('parseRawExecConfig', () => {
     [{ command: 'sh', argz: [] }, 'driver raw_exec has no key `argz` (did you mean `args`?)'],
     [
       { command: 'sh', port_map: {} },
-      'driver raw_exec has no key `port_map` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice)',
+      'driver raw_exec has no key `port_map` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice, tty, tty_size)',
     ],
     [
       { command: 'sh', cgroup_v2_override: '/x' },
@@ -106,7 +109,7 @@ describe('parseRawExecConfig', () => {
     [
       { args: 1, x: 1 },
       '`command`: it is missing, and required; `args`: expected a list of strings, found the number 1; ' +
-        'driver raw_exec has no key `x` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice)',
+        'driver raw_exec has no key `x` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice, tty, tty_size)',
     ],
   ];
   for (const [config, expected] of BROKEN) {
