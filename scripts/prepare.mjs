@@ -7,7 +7,16 @@
 // drops it with the last of them, however they end.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { accessSync, closeSync, constants, existsSync, lstatSync, mkdirSync, openSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+} from 'node:fs';
 import {
   readdirSync,
   readFileSync,
@@ -179,6 +188,8 @@ const compile = {
     }
     const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
     await must('compiling TypeScript', process.execPath, [tsc, '-p', ROOT], lock);
+    // The compiler makes nothing executable; people link to this one.
+    chmodSync(join(ROOT, 'dist', 'src', 'cli', 'main.js'), 0o755);
   },
 };
 

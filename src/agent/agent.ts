@@ -26,6 +26,7 @@ import { artifactHook } from '../taskrunner/hooks/artifact.js';
 import { dispatchPayloadHook } from '../taskrunner/hooks/dispatch-payload.js';
 import { taskDirHook } from '../taskrunner/hooks/task-dir.js';
 import { templateHook } from '../taskrunner/hooks/template.js';
+import { volumesHook } from '../taskrunner/hooks/volumes.js';
 import { validateHook } from '../taskrunner/hooks/validate.js';
 import type { AgentConfig } from './config.js';
 import { DataDir, readDiskUse } from './data-dir.js';
@@ -123,6 +124,7 @@ export async function startAgent(
       hooks: [
         validateHook({ denied: config.deniedUsers, drivers: config.checkedDrivers }),
         taskDirHook,
+        volumesHook(config.hostVolumes),
         dispatchPayloadHook,
         artifactHook(),
         templateHook({ hostPaths: config.templateHostPaths }),

@@ -12,7 +12,8 @@ import { USUAL_USER_RULES } from '../taskrunner/hooks/validate.js';
 import type { CollectorLimits } from '../scheduler/collector.js';
 import type { ExecSettings } from '../drivers/exec.js';
 import { readGid, readTls, readTokens } from './access.js';
-import { EXEC_KEYS, execSettings, hostVolumes, type HostVolume } from './exec-settings.js';
+import type { HostVolume } from '../taskrunner/hooks/volumes.js';
+import { EXEC_KEYS, execSettings, hostVolumes } from './exec-settings.js';
 
 export interface AgentConfig {
   readonly dataDir: string;

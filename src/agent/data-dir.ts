@@ -57,7 +57,8 @@ export class DataDir {
   async #make(): Promise<void> {
     await makeDirs(this.path);
     await chmod(this.path, 0o711);
-    await mkdir(this.runDir, { recursive: true, mode: 0o700 });
+    await mkdir(this.runDir, { recursive: true });
+    await chmod(this.runDir, 0o700);
     await mkdir(this.allocDir, { recursive: true });
     await chmod(this.allocDir, 0o711);
   }

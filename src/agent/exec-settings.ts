@@ -2,6 +2,7 @@
 import { isAbsolute } from 'node:path';
 import { z } from 'zod';
 import type { ExecSettings } from '../drivers/exec.js';
+import type { HostVolume } from '../taskrunner/hooks/volumes.js';
 import {
   CAPABILITIES,
   DEFAULT_CAPABILITIES,
@@ -23,12 +24,6 @@ export const DEFAULT_CHROOT_ENV: Readonly<Record<string, string>> = Object.fromE
     '/usr',
   ].map((dir) => [dir, dir]),
 );
-
-/** A directory of the host that job files may ask for by its name. */
-export interface HostVolume {
-  readonly path: string;
-  readonly readOnly: boolean;
-}
 
 const absolute = z.string().refine(isAbsolute, 'it must be an absolute path');
 

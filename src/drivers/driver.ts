@@ -88,6 +88,12 @@ export interface DriverHandle {
   exec?(command: string, args: readonly string[], options: ExecOptions): Promise<ExecResult>;
   /** Begins a session in the task. Absent: this driver cannot. @throws AgentError not_running, executor_failed */
   openSession?(request: SessionRequest): Promise<Session>;
+  /**
+   * Changes the limits of the running workload and looks at what the kernel made of them; absent = this driver has
+   * none. The same again is allowed.
+   * @returns what is not in force now and why, for people; a workload without limits at all gives one such line
+   */
+  changeLimits?(resources: Resources): readonly string[];
   /** Frees what the run holds on this host (run dir, cgroup). Only after its end is stored. Twice is allowed. */
   release(): Promise<void>;
   /** Lets go without touching the workload: the agent is leaving. */

@@ -32,8 +32,6 @@ export interface ExecutorDriverDeps extends HandleDeps {
   readonly cgroups: Cgroups;
   /** `<data>/run`. */
   readonly runsDir: string;
-  /** All cores of this host together. */
-  readonly hostCpuMhz: number;
 }
 
 /** What nearly every program knows; the same as in sessions. */

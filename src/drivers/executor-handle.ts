@@ -12,6 +12,9 @@ import type { ExitReport } from '../events/exit-result.js';
 import { removeLeaf, type CgroupLeaf } from '../executor/cgroup-leaf.js';
 import { enterRun } from '../executor/enter.js';
 import type { Session, SessionRequest } from '../executor/session.js';
+import { cgroupLimits } from '../executor/cgroup-limits.js';
+import { applyLimits } from '../executor/leaf-limits.js';
+import type { Resources } from '../jobspec/types.js';
 import { ExecutorClient, REPLY_WITHIN_MS } from '../executor/client.js';
 import type { ExecutorStatus } from '../executor/exit-record.js';
 import { resolveRun, type ResolveDeps, type Resolved } from '../executor/resolve.js';
@@ -24,6 +27,8 @@ import type { DriverHandle, EmitTaskEvent } from './driver.js';
 import { execToEnd, type ExecOptions, type ExecResult } from './sessions.js';
 
 export interface HandleDeps extends ResolveDeps {
+  /** All cores of this host together. */
+  readonly hostCpuMhz: number;
   readonly log: Logger;
   readonly table: ProcessTable;
 }
@@ -146,6 +151,14 @@ export class ExecutorHandle implements DriverHandle {
     this.#sessions.add(session);
     void session.ended.then(() => this.#sessions.delete(session));
     return session;
+  }
+
+  changeLimits(resources: Resources): readonly string[] {
+    const { leaf } = this.#run;
+    if (this.#over) return [];
+    if (leaf === undefined) return ['nothing is limited: this host lets the agent have no cgroup'];
+    const limits = cgroupLimits(resources, this.#deps.hostCpuMhz);
+    return applyLimits(leaf, limits, 'change').map(({ why }) => why);
   }
 
   async release(): Promise<void> {

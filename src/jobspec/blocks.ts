@@ -256,7 +256,8 @@ export function labelled(entry: Entry, path: string, session: Session): Labelled
     const field = session.dialect === 'json' ? 'Name' : 'name';
     return value.items.flatMap((item, index) => labelledItem(item, field, `${here}[${index}]`, session));
   }
-  if (value.kind !== 'map' || session.dialect === 'json') {
+  // Nomad's JSON has its volumes as a map, all else as lists.
+  if (value.kind !== 'map' || (session.dialect === 'json' && key !== 'Volumes')) {
     const wanted = session.dialect === 'json' ? 'a list of maps' : 'a map of names';
     session.fault(
       { at: value.at, path: here },

@@ -56,10 +56,26 @@ export interface TaskGroup {
   readonly shutdownDelayMs?: number;
   /** How long an allocation of a batch job may run; not there = for ever. */
   readonly maxRunMs?: number;
+  /** Directories that its tasks may mount, by label; not there = none. */
+  readonly volumes?: Readonly<Record<string, GroupVolume>>;
   /** How a newer version takes over, as written; `updateOf` says what is in force when nothing was. */
   readonly update?: UpdateStrategy;
   /** What follows when an alloc has failed; undefined = it stays failed. */
   readonly reschedule?: ReschedulePolicy;
+}
+
+/** A directory that the agent offers. */
+export interface GroupVolume {
+  /** Its name in the agent's configuration. */
+  readonly source: string;
+  readonly readOnly: boolean;
+}
+
+/** Where a task sees one of its group's volumes. */
+export interface VolumeMount {
+  readonly volume: string;
+  readonly destination: string;
+  readonly readOnly: boolean;
 }
 
 export const DELAY_FUNCTIONS = ['constant', 'exponential', 'fibonacci'] as const;
@@ -163,6 +179,8 @@ export interface Task {
   readonly artifacts?: readonly Artifact[];
   /** What is rendered before a start, in order; undefined = nothing. */
   readonly templates?: readonly Template[];
+  /** What of its group's volumes it sees; undefined = nothing. */
+  readonly volumeMounts?: readonly VolumeMount[];
   /** Where the payload of a dispatched job goes; undefined = nowhere. */
   readonly dispatchPayload?: { readonly file: string };
 }

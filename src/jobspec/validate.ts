@@ -21,6 +21,7 @@ import { describeTree, down, nameOf, type Session, type Spot } from './session.j
 import { buildTemplate } from './template-rules.js';
 import { toPlain, type MapNode } from './tree.js';
 import { formatDuration } from './units.js';
+import { buildVolumeMounts, buildVolumes } from './volume-rules.js';
 import { quote } from './words.js';
 import { resolvePorts, resolveServices, type ServicePlace } from './service-rules.js';
 import { resolveTimes } from './time-rules.js';
@@ -100,7 +101,7 @@ function buildJob(job: JobRead, session: Session): Job {
 function groupOfTask(task: TaskRead): GroupRead {
   const none = { count: undefined, meta: undefined, restart: undefined };
   const times = { shutdown_delay: undefined, max_run_duration: undefined };
-  const around = { network: [], service: [] };
+  const around = { network: [], service: [], volume: [] };
   const keys = { ...none, ...times, ...around, reschedule: undefined, update: undefined, task: [task] };
   return { ...task, read: { keys, clean: true, path: task.path, at: task.read.at } };
 }
@@ -130,13 +131,22 @@ function buildGroup(
     { ...place, task: undefined, spot: group.labelSpot },
     session,
   );
+  const volumes = buildVolumes(keys.volume);
+  tellTwice('volume', keys.volume, session);
   const strategy = resolveUpdate({ type, job: ofJob.update, group: keys.update }, session);
   return {
     name: group.label,
     count: valueOf(keys.count) ?? DEFAULTS.count.value,
     meta: valueOf(keys.meta) ?? {},
-    tasks: keys.task.map((task) => buildTask(task, { type, group: keys.restart, place }, session)),
+    tasks: keys.task.map((task) =>
+      buildTask(
+        task,
+        { type, group: keys.restart, place, volumes: keys.volume.map(({ label }) => label) },
+        session,
+      ),
+    ),
     ...(ports === undefined ? {} : { ports }),
+    ...(volumes === undefined ? {} : { volumes }),
     ...(services === undefined ? {} : { services }),
     ...resolveTimes(
       {
@@ -157,6 +167,8 @@ function buildTask(
     readonly type: JobType;
     readonly group: RestartRead;
     readonly place: Omit<ServicePlace, 'task' | 'spot'>;
+    /** Labels of the group's volumes. */
+    readonly volumes: readonly string[];
   },
   session: Session,
 ): Task {
@@ -170,6 +182,11 @@ function buildTask(
   const name = `${around.place.defaultName}-${task.label}`;
   const here: ServicePlace = { ...around.place, defaultName: name, task: task.label, spot: task.labelSpot };
   const services = resolveServices(keys.service, here, session);
+  const volumeMounts = buildVolumeMounts(
+    keys.volume_mount,
+    { volumes: around.volumes, driver: keys.driver },
+    session,
+  );
   return {
     name: task.label,
     driver: valueOf(keys.driver) ?? '',
@@ -191,6 +208,7 @@ function buildTask(
     leader: valueOf(keys.leader) ?? DEFAULTS.leader.value,
     lifecycle: buildLifecycle(keys.lifecycle, session),
     ...(services === undefined ? {} : { services }),
+    ...(volumeMounts === undefined ? {} : { volumeMounts }),
     ...buildSetUp(task, session),
   };
 }

@@ -169,6 +169,8 @@ function whatTaskRuns(task: Task): unknown {
   return {
     ...task,
     services: undefined,
+    // Limits are changed while it runs.
+    resources: undefined,
     restart: undefined,
     killTimeoutMs: undefined,
     killSignal: undefined,

@@ -40,7 +40,7 @@ export function openDatabaseFile(path: string): Database {
 
 /** What failed at opening, with what to do about it. */
 export function openingError(path: string, error: unknown): unknown {
-  const known = asStoreError(error);
+  const known = asStoreError(error, path);
   if (known instanceof AgentError && known.code === 'store_corrupt') return corruptError(path, known.message);
   if (known instanceof AgentError && known.code !== 'store_unavailable') return known;
   if (!(known instanceof AgentError) && errnoOf(error) === undefined) return known;

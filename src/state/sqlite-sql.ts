@@ -1,6 +1,7 @@
 /** Owns the talk with SQLite: statements prepared once, and its errors told apart into ours. */
+import { closeSync, openSync, readSync } from 'node:fs';
 import Sqlite, { type Database, type Statement } from 'better-sqlite3';
-import { AgentError } from '../base/errors.js';
+import { AgentError, describeSystemError } from '../base/errors.js';
 
 type Bound = Readonly<Record<string, unknown>>;
 
@@ -21,12 +22,12 @@ export class Sql {
 
   /** All rows. @throws AgentError store_unavailable, store_corrupt */
   all(text: string, bound: Bound = {}): readonly unknown[] {
-    return told(() => this.#prepare(text).all(bound));
+    return this.#told(() => this.#prepare(text).all(bound));
   }
 
   /** The first row, or undefined. */
   get(text: string, bound: Bound = {}): unknown {
-    return told(() => this.#prepare(text).get(bound));
+    return this.#told(() => this.#prepare(text).get(bound));
   }
 
   /** The first column of the first row when it is a number, or undefined. */
@@ -43,7 +44,7 @@ export class Sql {
 
   /** @returns how many rows changed */
   run(text: string, bound: Bound = {}): number {
-    return told(() => this.#prepare(text).run(bound).changes);
+    return this.#told(() => this.#prepare(text).run(bound).changes);
   }
 
   /** Inserts a row, or replaces the columns of the one with the same `keys`. */
@@ -59,7 +60,15 @@ export class Sql {
 
   /** All or nothing; nested calls are savepoints. */
   transact<T>(work: () => T): T {
-    return told(() => this.#transaction.immediate(work) as T);
+    return this.#told(() => this.#transaction.immediate(work) as T);
+  }
+
+  #told<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      throw asStoreError(error, this.db.name);
+    }
   }
 
   #first(text: string, bound: Bound): unknown {
@@ -84,21 +93,37 @@ export function isDiskError(error: unknown): boolean {
   );
 }
 
-/** An AgentError for what the disk did; anything else comes back as it is. */
-export function asStoreError(error: unknown): unknown {
+/**
+ * An AgentError for what the disk did; anything else comes back as it is.
+ * @param path the database: whether it can be read at all is looked at when SQLite calls it damaged
+ */
+export function asStoreError(error: unknown, path: string): unknown {
   if (!(error instanceof Sqlite.SqliteError)) return error;
   const message = `${error.message} (${error.code})`;
-  if (CORRUPTIONS.test(error.code)) return new AgentError('store_corrupt', message, { cause: error });
+  if (CORRUPTIONS.test(error.code)) {
+    // SQLite calls a read that fails with EIO "malformed" as well. Nobody shall move a good database aside for that.
+    const refusal = readingFails(path);
+    if (refusal === undefined) return new AgentError('store_corrupt', message, { cause: error });
+    const told = `the disk gives back nothing: ${path}: ${refusal}; the database itself may be whole`;
+    return new AgentError('store_unavailable', told, { recoverable: true, cause: error });
+  }
   if (REFUSALS.test(error.code)) {
     return new AgentError('store_unavailable', message, { recoverable: true, cause: error });
   }
   return error;
 }
 
-function told<T>(work: () => T): T {
+/** Why not a byte of the file can be read; undefined = one can. */
+function readingFails(path: string): string | undefined {
   try {
-    return work();
+    const fd = openSync(path, 'r');
+    try {
+      readSync(fd, Buffer.alloc(1), 0, 1, 0);
+    } finally {
+      closeSync(fd);
+    }
+    return undefined;
   } catch (error) {
-    throw asStoreError(error);
+    return describeSystemError(error);
   }
 }

@@ -90,6 +90,8 @@ export class TaskRunner {
   #subject: TaskRunnerSubject;
   #state: RunnerState;
   #handle: DriverHandle | undefined;
+  /** The limits that the latest start was given. */
+  #startedWith: Task['resources'] | undefined;
   readonly #releases = new Map<string, () => Promise<void>>();
   /** Of runs whose end waits for a disk that refuses writes: until it is stored what they left is evidence. */
   readonly #owedReleases: { readonly runId: string; readonly release: () => Promise<void> }[] = [];
@@ -470,7 +472,21 @@ export class TaskRunner {
     return { kind: 'hooks_done', phase, attempt };
   }
 
+  /**
+   * The limits of a running task follow the job file. Also after a restart of the agent, which may have died between
+   * the two; then nothing is told.
+   */
+  #changeLimits(before: Task | undefined): void {
+    const { resources } = this.#subject.task;
+    if (before !== undefined && isDeepStrictEqual(before.resources, resources)) return;
+    const unmet = this.#handle?.changeLimits?.(resources);
+    if (unmet === undefined || before === undefined) return;
+    const message = unmet.length === 0 ? 'Limits changed' : `Limits changed, but ${unmet.join('; ')}`;
+    this.#post({ kind: 'say', event: { type: 'Driver', message } });
+  }
+
   #runUpdateHooks(attempt: number, before: Task): void {
+    this.#changeLimits(before);
     const abort = new AbortController();
     this.#hookAborts.add(abort);
     const context = this.#phaseContext('update', attempt, abort);
@@ -553,6 +569,9 @@ export class TaskRunner {
       return;
     }
     this.#handle = handle;
+    // What was changed while it was started, or while no agent was there.
+    if (kind === 'recovered_running' || this.#startedWith !== this.#subject.task.resources)
+      this.#changeLimits(undefined);
     this.#releases.set(runId, () => handle.release());
     this.#post({ kind, runId, ref, startedAtMs });
     void handle.wait().then((report) => {
@@ -673,6 +692,7 @@ export class TaskRunner {
 
   #taskConfig(runId: string): TaskConfig {
     const { job, group, task, allocId, dirs } = this.#subject;
+    this.#startedWith = task.resources;
     const env = this.#env();
     return {
       runId,

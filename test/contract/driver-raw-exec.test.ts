@@ -7,6 +7,8 @@ import { after, describe, it } from 'node:test';
 import { systemClock } from '../../src/base/clock.js';
 import type { TaskConfig } from '../../src/drivers/driver.js';
 import type { TaskUsage } from '../../src/stats/usage.js';
+import { leafName } from '../../src/executor/cgroups.js';
+import { readLimits } from '../../src/executor/leaf-limits.js';
 import { DriverWorld, lives } from '../helpers/driver-world.js';
 import { until } from '../helpers/until.js';
 
@@ -140,10 +142,12 @@ function suite(world: DriverWorld): void {
       const handle = world.keep(await world.driver().start(config, world.emit));
       await world.says(config, /ready/);
       const first = await until('a first sample', () => handle.usage());
-      assert.equal(first.cpuPercent, undefined);
+      // A cgroup counts from the start of the run, so that the first look has something to compare with.
+      if (mode === 'none') assert.equal(first.cpuPercent, undefined);
       const second = await until('a later sample', async (): Promise<TaskUsage | undefined> => {
         const usage = await handle.usage();
-        return usage?.cpuPercent === undefined ? undefined : usage;
+        if (usage?.cpuPercent === undefined || usage.cpuTotalMs <= first.cpuTotalMs) return undefined;
+        return usage;
       });
       assert.ok(second.cpuTotalMs > first.cpuTotalMs);
       assert.ok(
@@ -198,3 +202,43 @@ function suite(world: DriverWorld): void {
     });
   });
 }
+
+describe('limits of a running task', { timeout: 60_000 }, () => {
+  it('change while it runs, and are read back; one below what is in use is not set', async () => {
+    const world = await DriverWorld.open();
+    try {
+      const config = await world.shell('echo ready; sleep 600');
+      const handle = world.keep(await world.driver().start(config, world.emit));
+      await world.says(config, /ready/);
+      const more = { ...config.resources, memoryMib: 128, cpuPercent: 50, pids: 30 };
+      const unmet = handle.changeLimits?.(more) ?? ['not to be changed'];
+      const { mode } = world.deps.cgroups;
+      if (mode === 'none') {
+        assert.match(unmet.join(), /nothing is limited/);
+      } else {
+        assert.deepEqual(unmet, []);
+        const leaf = world.deps.cgroups.leafOf(leafName(config));
+        assert.deepEqual(
+          { ...readLimits(leaf), cpuShares: 0, cpuWeight: 0 },
+          {
+            memoryMaxBytes: 128 * 2 ** 20,
+            memoryReserveBytes: undefined,
+            cpuQuotaPercent: 50,
+            cpuShares: 0,
+            cpuWeight: 0,
+            pidsMax: 30,
+          },
+        );
+        const [why] = handle.changeLimits?.({ ...more, memoryMib: 0 }) ?? [];
+        assert.match(why ?? '', /memory is not limited: \d+ bytes are in use/);
+        assert.deepEqual(handle.changeLimits?.({ ...config.resources, memoryMaxMib: -1 }), []);
+        assert.equal(readLimits(leaf).pidsMax, undefined);
+        assert.equal(readLimits(leaf).cpuQuotaPercent, undefined);
+      }
+      await handle.stop({ signal: SIGKILL, graceMs: 0 });
+      await handle.release();
+    } finally {
+      await world.close();
+    }
+  });
+});

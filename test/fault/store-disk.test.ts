@@ -1,8 +1,12 @@
 /** A disk that takes no writes: intents are given back, facts wait and are written when it recovers, reads go on. */
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { AgentError } from '../../src/base/errors.js';
+import { asStoreError } from '../../src/state/sqlite-sql.js';
 import { ChildStore } from '../helpers/child-store.js';
 import type { Answer } from '../helpers/store-child.js';
 import { StoreOnDisk } from '../helpers/stores.js';
@@ -22,6 +26,10 @@ const NAMESPACES = [
   ['unshare', '-m'],
   ['unshare', '-Urm'],
 ].find(([command = '', ...args]) => spawnSync(command, [...args, 'true']).status === 0);
+
+/** Attaching takes ptrace, which some hosts allow to parents only. */
+const NO_STRACE =
+  spawnSync('strace', ['-V']).status === 0 && process.getuid?.() === 0 ? false : 'it takes root and strace';
 
 describe('a store on a disk that refuses writes', () => {
   let disk: StoreOnDisk;
@@ -94,6 +102,47 @@ describe('a store on a disk that refuses writes', () => {
       for (const seq of [events - 1, events]) assert.notEqual((await child.ask(fact(seq))).did, 'failed');
       execFileSync('rm', [`/proc/${child.process.pid}/root${disk.dir}/ballast`]);
       await assertRecovers(child, events);
+    },
+  );
+
+  it('does not call a database damaged that the disk does not give back', () => {
+    // SQLite says "malformed" in both cases. A directory stands for a file whose reads fail.
+    const malformed = new Sqlite.SqliteError('database disk image is malformed', 'SQLITE_CORRUPT');
+    const unread = asStoreError(malformed, disk.dir);
+    assert.ok(unread instanceof AgentError && unread.code === 'store_unavailable' && unread.recoverable);
+    assert.match(unread.message, /gives back nothing: .*the database itself may be whole/);
+    writeFileSync(disk.path, 'noise');
+    const damaged = asStoreError(malformed, disk.path);
+    assert.ok(damaged instanceof AgentError && damaged.code === 'store_corrupt');
+  });
+
+  it(
+    'catches up when the disk fails to flush (EIO), and nothing is lost or there twice',
+    { skip: NO_STRACE },
+    async () => {
+      child = new ChildStore(disk.path);
+      assert.equal((await child.ask({ ask: 'open' })).did, 'opened');
+      assert.equal((await child.ask({ ask: 'ground' })).did, 'stored');
+      assert.equal((await child.ask(fact(1))).did, 'stored');
+      const inject = 'inject=fsync,fdatasync:error=EIO';
+      const pid = String(child.process.pid);
+      const strace = spawn('strace', ['-f', '-qq', '-e', 'trace=fsync,fdatasync', '-e', inject, '-p', pid], {
+        stdio: ['ignore', 'ignore', 'pipe'],
+      });
+      try {
+        const traced = () => /^TracerPid:\s+[1-9]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+        await until('the disk fails', traced);
+        assert.equal((await child.ask(fact(2))).did, 'kept');
+        const refused = await child.ask(intent(3));
+        assert.ok(refused.did === 'failed' && refused.code === 'store_unavailable');
+        assert.equal((await child.ask(fact(3))).did, 'kept');
+        assert.deepEqual(looked(await child.ask({ ask: 'look' })).seqs, [1]);
+      } finally {
+        const left = once(strace, 'exit');
+        strace.kill('SIGINT');
+        await left;
+      }
+      await assertRecovers(child, 3);
     },
   );
 

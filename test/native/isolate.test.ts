@@ -178,7 +178,7 @@ describe('a task that is shut in', { concurrency: 2, timeout: 180_000 }, () => {
     );
     const sets = (text: string): Record<string, string[]> =>
       Object.fromEntries(
-        [...text.matchAll(/^Cap(\w+):\t([0-9a-f]+)$/gm)].map(([, name, hex]) => [
+        [...text.matchAll(/^Cap(\w+):\t([0-9a-f]+)$/gm)].map(([, name = '', hex]): [string, string[]] => [
           name,
           capabilityNames(BigInt(`0x${hex ?? '0'}`)).sort(),
         ]),

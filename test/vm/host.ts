@@ -135,6 +135,8 @@ export function shellJob(
     readonly type?: 'service' | 'batch';
     readonly restart?: object;
     readonly resources?: object;
+    readonly driver?: 'raw_exec' | 'exec';
+    readonly config?: object;
   } = {},
 ): object {
   return {
@@ -147,8 +149,8 @@ export function shellJob(
         Tasks: [
           {
             Name: 'task',
-            Driver: 'raw_exec',
-            Config: { command: '/bin/sh', args: ['-c', script] },
+            Driver: more.driver ?? 'raw_exec',
+            Config: { command: '/bin/sh', args: ['-c', script], ...more.config },
             KillSignal: 'SIGTERM',
             KillTimeout: 5e9,
             RestartPolicy: more.restart ?? { Attempts: 0, Mode: 'fail' },

@@ -66,7 +66,10 @@ export class Machine implements AsyncDisposable {
     const log = openSync(this.#path('qemu.log'), 'a');
     const child = spawn('qemu-system-x86_64', args, { stdio: ['ignore', log, log] });
     this.#process = child;
-    await until('qemu opens its sockets', () => existsSync(this.#path('shell')));
+    await until('qemu opens its sockets', () => existsSync(this.#path('shell')), {
+      timeoutMs: COMMAND_MS,
+      lastSeen: () => this.#console(),
+    });
     this.#said = '';
     const shell = createConnection(this.#path('shell'));
     shell.setEncoding('utf8').on('data', (chunk: string) => (this.#said += chunk));
@@ -102,7 +105,7 @@ export class Machine implements AsyncDisposable {
 
   /** Cuts the power: what the guest has not sent to its disks is gone. */
   async cut(): Promise<void> {
-    await this.#end(() => this.#process?.kill('SIGKILL'));
+    await this.#end((child) => child.kill('SIGKILL'));
   }
 
   /** Waits until the machine has switched itself off (a reboot ends it as well: boot it again). */
@@ -126,12 +129,12 @@ export class Machine implements AsyncDisposable {
     await this.cut();
   }
 
-  async #end(act: () => void): Promise<void> {
+  async #end(act: (child: ChildProcess) => void): Promise<void> {
     const child = this.#process;
     this.#process = undefined;
     if (child !== undefined && child.exitCode === null && child.signalCode === null) {
       const ended = once(child, 'exit');
-      act();
+      act(child);
       await ended;
     }
     this.#shell?.destroy();

@@ -10,11 +10,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { until } from '../helpers/until.js';
-import { GuestHost, shellJob, STEADY } from './host.js';
+import { GuestHost, shellJob, STEADY, type GuestTask } from './host.js';
 import { lacking, makeCodeDisk, makeDataDisk, prepareImage } from './image.js';
 import { Machine } from './machine.js';
 
 const UNIT_CGROUP = '/sys/fs/cgroup/system.slice/holdfast.service';
+/** Six minutes when nothing else runs; this is for a machine with much else to do. */
+const LIMIT_MS = 1_800_000;
 const ALWAYS = { Attempts: 10, Interval: 3600e9, Delay: 1e9, Mode: 'fail', Jitter: 0 };
 
 const missing = lacking();
@@ -39,27 +41,34 @@ async function close(): Promise<void> {
 /** What must not change while it is not asked to: every process, and how often each task was started. */
 async function untouched(what: string, blow: () => Promise<void>): Promise<void> {
   const before = await host.identities();
-  const allocs = (await host.tasks('steady')).map(({ allocId }) => allocId);
-  assert.equal(before.length, 3);
+  const allocs = [...(await host.tasks('steady')), ...(await host.tasks('boxed'))]
+    .filter(({ state }) => state.State === 'running')
+    .map(({ allocId }) => allocId);
+  assert.equal(before.length, 4);
   await blow();
   await host.answers();
-  await host.untilTasks(
-    'steady',
-    `runs on after ${what}`,
-    (tasks) => tasks.filter(({ state }) => state.Holdfast.Pid !== null).length === 3,
-  );
+  for (const [job, count] of [
+    ['steady', 3],
+    ['boxed', 1],
+  ] as const) {
+    await host.untilTasks(
+      job,
+      `runs on after ${what}`,
+      (tasks) => tasks.filter(({ state }) => state.Holdfast.Pid !== null).length === count,
+    );
+  }
   assert.deepEqual(await host.identities(), before, what);
   for (const id of allocs) assert.equal(await host.starts(id), 1, what);
 }
 
-/** What of `steady` must be true after every boot: the ends nobody saw are unknown, and all run again. */
+/** What must be true after every boot: the ends nobody saw are unknown, and all run again. */
 async function afterReboot(what: string, kinds: readonly string[]): Promise<void> {
   await host.answers();
-  const tasks = await host.untilTasks(
-    'steady',
-    `runs again after ${what}`,
-    (all) => all.filter(({ state }) => state.State === 'running' && state.Holdfast.Pid !== null).length === 3,
-  );
+  const isUp = ({ state }: GuestTask): boolean => state.State === 'running' && state.Holdfast.Pid !== null;
+  const tasks = [
+    ...(await host.untilTasks('steady', `runs again after ${what}`, (all) => all.filter(isUp).length === 3)),
+    ...(await host.untilTasks('boxed', `runs again after ${what}`, (all) => all.some(isUp))),
+  ];
   const boot = (await machine.out('cat /proc/sys/kernel/random/boot_id')).replaceAll('-', '');
   for (const { allocId, state } of tasks) {
     if (state.State !== 'running') continue;
@@ -75,7 +84,7 @@ async function afterReboot(what: string, kinds: readonly string[]): Promise<void
   }
 }
 
-describe('holdfast on a machine of its own', () => {
+describe('holdfast on a machine of its own', { timeout: LIMIT_MS }, () => {
   after(close);
 
   it(`the guest boots (Linux ${image.kernelVersion})`, async () => {
@@ -90,6 +99,7 @@ describe('holdfast on a machine of its own', () => {
     await machine.out(
       'cp /opt/holdfast/packaging/holdfast.service /etc/systemd/system/ && systemctl daemon-reload',
     );
+    await machine.out('ln -s /opt/holdfast/dist/src/cli/main.js /usr/local/bin/holdfast');
     assert.equal(await machine.out('systemd-analyze verify holdfast.service'), '');
     await machine.out('systemctl enable --now -q holdfast');
     assert.equal(await host.unit('SubState'), 'running');
@@ -104,6 +114,32 @@ describe('holdfast on a machine of its own', () => {
       'the status line tells of them',
       async () => (await host.unit('StatusText')) === '3 tasks running',
     );
+  });
+
+  it('the unit permits tasks that are shut in (driver exec)', async () => {
+    const config = { cap_drop: ['all'], network_mode: 'none' };
+    await host.register(shellJob('boxed', STEADY, { driver: 'exec', config, restart: ALWAYS }));
+    const [task] = await host.untilTasks('boxed', 'runs', (tasks) => tasks[0]?.state.Holdfast.Pid != null);
+    const of = `/proc/${task?.state.Holdfast.Pid}`;
+    const said = await machine.out(
+      `grep -E '^(Uid|NoNewPrivs|Seccomp|CapBnd):' ${of}/status; for n in mnt pid ipc net; do readlink ${of}/ns/$n /proc/1/ns/$n | uniq | wc -l; done; cat ${of}/oom_score_adj`,
+    );
+    const [uid, bounding, privileges, seccomp, ...rest] = said.split('\n');
+    assert.match(uid ?? '', /^Uid:\s+65534\s/);
+    assert.match(bounding ?? '', /\b0{16}$/);
+    assert.match(privileges ?? '', /\b1$/);
+    assert.match(seccomp ?? '', /\b2$/);
+    assert.deepEqual(
+      rest,
+      ['2', '2', '2', '2', '0'],
+      'namespaces of its own; not the OOM score of the daemon',
+    );
+    const session = await machine.sh(
+      `holdfast exec boxed -- sh -c 'id -u; set -- /proc/[0-9]*; echo $#; exit 7'`,
+    );
+    assert.equal(session.code, 7, session.text);
+    assert.match(session.text, /^65534\n/);
+    assert.ok(Number(session.text.split('\n')[1]) < 12, session.text);
   });
 
   it('tasks and executors live outside the cgroup of the unit', async () => {
@@ -176,6 +212,17 @@ describe('holdfast on a machine of its own', () => {
       .split('\n')
       .filter((line) => line !== '' && !/Failed with result 'signal'/.test(line));
     assert.deepEqual(lines, []);
+  });
+
+  it('the journal has one JSON object a line', async () => {
+    const lines = (await machine.out('journalctl -b -o cat --no-pager _SYSTEMD_UNIT=holdfast.service')).split(
+      '\n',
+    );
+    assert.ok(lines.length > 4);
+    for (const line of lines) {
+      const { level, time, msg } = JSON.parse(line) as Readonly<Record<string, unknown>>;
+      assert.ok(typeof level === 'string' && typeof time === 'string' && typeof msg === 'string', line);
+    }
   });
 
   it('the watchdog ends a daemon that hangs; no task notices', async () => {
@@ -440,7 +487,7 @@ describe('holdfast on a machine of its own', () => {
     const known = new Set(jobs.map(({ ID }) => ID));
     for (const id of acked)
       assert.ok(known.has(`burst-${id}`), `job burst-${id} was acknowledged and is gone`);
-    for (const { JobID, AllocID, index } of ends) {
+    for (const { JobID, AllocID } of ends) {
       const runs = await host.runs(AllocID, 'task');
       const ended = runs.filter(({ Exit }) => Exit?.Kind === 'exited');
       assert.deepEqual(
@@ -449,11 +496,11 @@ describe('holdfast on a machine of its own', () => {
         `${JobID}: ${JSON.stringify(runs)}`,
       );
       assert.equal(runs.length, 1, `${JobID} was run again`);
-      assert.ok(index > 0);
     }
     const latest = Math.max(...told.map(({ index }) => index));
-    const events = (await host.request('GET', '/v1/allocations')).text;
-    assert.ok(events.length > 0 && latest > 0);
+    const headers = await machine.out(`${curl} -o /dev/null -D - http://h/v1/jobs`);
+    const index = Number(/x-nomad-index: (\d+)/i.exec(headers)?.[1]);
+    assert.ok(index >= latest, `event ${latest} was told, and the store is at ${index}`);
     // All the others come to an end too, each as it must.
     await until(
       'every job of the burst is over',
@@ -474,17 +521,29 @@ describe('holdfast on a machine of its own', () => {
     await afterReboot('a reboot', ['signaled', 'unknown']);
   });
 
-  it('a disk that turns read-only: tasks run on, and the daemon says so', async () => {
+  it('a disk that fails: tasks run on, the daemon says so and calls nothing damaged', async () => {
     const before = await host.identities();
+    const pids = before.map((line) => line.split(' ')[0]);
+    // What ext4 does on an error: its file system is over; it takes nothing more and gives back little.
     await machine.sh('mount -o remount,abort /var/lib/holdfast');
-    const { status, text } = await host.request('PUT', '/v1/jobs', { Job: shellJob('extra', 'exit 0') });
-    assert.ok(status >= 500, `${status} ${text}`);
-    assert.match(text, /disk|read-only|write/);
-    assert.deepEqual(await host.identities(), before);
+    for (const [method, path] of [
+      ['PUT', '/v1/jobs'],
+      ['GET', '/v1/allocations'],
+    ] as const) {
+      const body = method === 'PUT' ? { Job: shellJob('extra', 'exit 0') } : undefined;
+      const { status, text } = await host.request(method, path, body);
+      assert.ok(status === 503 || (status === 200 && method === 'GET'), `${status} ${text}`);
+      if (status === 503) assert.match(text, /disk|read-only|write/);
+      assert.doesNotMatch(text, /malformed|damaged/);
+    }
+    const stats = await machine.out(
+      `cut -d' ' -f1,22 ${pids.map((pid) => `/proc/${pid}/stat`).join(' ')} | sort`,
+    );
+    assert.deepEqual(stats.split('\n').sort(), before, 'tasks run on');
     assert.equal(await host.unit('ActiveState'), 'active');
     await machine.cut();
     await machine.boot();
-    await afterReboot('a read-only disk', ['unknown', 'signaled']);
+    await afterReboot('a failing disk', ['unknown', 'signaled']);
   });
 
   it('purged, nothing is left', async () => {
@@ -496,7 +555,7 @@ describe('holdfast on a machine of its own', () => {
       await machine.out('find /sys/fs/cgroup/holdfast.slice -mindepth 1 -type d'),
       '/sys/fs/cgroup/holdfast.slice/executors',
     );
-    const doctor = await machine.sh('node /opt/holdfast/dist/src/cli/main.js doctor');
+    const doctor = await machine.sh('holdfast doctor');
     assert.equal(doctor.code, 0, doctor.text);
   });
 });
@@ -509,9 +568,17 @@ interface Told {
 }
 
 function toldEvents(line: string): Told[] {
-  const { Index, Events = [] } = JSON.parse(line) as {
-    Index?: number;
-    Events?: readonly { readonly Payload: { readonly TaskEvent: Omit<Told, 'index'> } }[];
-  };
+  interface Message {
+    readonly Index?: number;
+    readonly Events?: readonly { readonly Payload: { readonly TaskEvent: Omit<Told, 'index'> } }[];
+  }
+  let message: Message;
+  try {
+    message = JSON.parse(line) as Message;
+  } catch {
+    // Two programs write to one port: a line that was cut in two was told, but cannot be read here.
+    return [];
+  }
+  const { Index, Events = [] } = message;
   return Events.map(({ Payload }) => ({ ...Payload.TaskEvent, index: Index ?? 0 }));
 }

@@ -7,6 +7,7 @@ import type {
   Task,
   Template,
   UpdateStrategy,
+  VolumeMount,
 } from '../../jobspec/types.js';
 import type {
   ArtifactJson,
@@ -18,6 +19,8 @@ import type {
   TaskJson,
   TemplateJson,
   UpdateJson,
+  VolumeJson,
+  VolumeMountJson,
 } from './job.js';
 import { portsToWire, serviceToWire } from './service-spec.js';
 import { msToNs } from './values.js';
@@ -39,6 +42,7 @@ export function jobSpecToWire(job: JobSpec): JobJson {
       Meta: group.meta,
       Tasks: group.tasks.map(taskSpecToWire),
       ...(group.ports === undefined ? {} : { Networks: [portsToWire(group.ports)] }),
+      ...(group.volumes === undefined ? {} : { Volumes: volumesToWire(group.volumes) }),
       ...(group.services === undefined ? {} : { Services: group.services.map(serviceToWire) }),
       ...(group.shutdownDelayMs === undefined ? {} : { ShutdownDelay: msToNs(group.shutdownDelayMs) }),
       ...(group.maxRunMs === undefined ? {} : { MaxRunDuration: msToNs(group.maxRunMs) }),
@@ -108,8 +112,24 @@ function taskSpecToWire(task: Task): TaskJson {
     ...(task.services === undefined ? {} : { Services: task.services.map(serviceToWire) }),
     ...(task.artifacts === undefined ? {} : { Artifacts: task.artifacts.map(artifactToWire) }),
     ...(task.templates === undefined ? {} : { Templates: task.templates.map(templateToWire) }),
+    ...(task.volumeMounts === undefined ? {} : { VolumeMounts: task.volumeMounts.map(volumeMountToWire) }),
     ...(task.dispatchPayload === undefined ? {} : { DispatchPayload: { File: task.dispatchPayload.file } }),
   };
+}
+
+function volumesToWire(
+  volumes: NonNullable<JobSpec['groups'][number]['volumes']>,
+): Readonly<Record<string, VolumeJson>> {
+  return Object.fromEntries(
+    Object.entries(volumes).map(([name, { source, readOnly }]) => [
+      name,
+      { Name: name, Type: 'host', Source: source, ReadOnly: readOnly },
+    ]),
+  );
+}
+
+function volumeMountToWire(mount: VolumeMount): VolumeMountJson {
+  return { Volume: mount.volume, Destination: mount.destination, ReadOnly: mount.readOnly };
 }
 
 function artifactToWire(artifact: Artifact): ArtifactJson {

@@ -51,9 +51,23 @@ export interface TaskGroupJson {
   /** These are not there when nothing was written of them. */
   readonly Networks?: readonly NetworkJson[];
   readonly Services?: readonly ServiceJson[];
+  readonly Volumes?: Readonly<Record<string, VolumeJson>>;
   readonly ShutdownDelay?: number;
   readonly MaxRunDuration?: number;
   readonly Update?: UpdateJson;
+}
+
+export interface VolumeJson {
+  readonly Name: string;
+  readonly Type: string;
+  readonly Source: string;
+  readonly ReadOnly: boolean;
+}
+
+export interface VolumeMountJson {
+  readonly Volume: string;
+  readonly Destination: string;
+  readonly ReadOnly: boolean;
 }
 
 export interface NetworkJson {
@@ -137,6 +151,7 @@ export interface TaskJson {
   /** Not there when there are none. */
   readonly Artifacts?: readonly ArtifactJson[];
   readonly Templates?: readonly TemplateJson[];
+  readonly VolumeMounts?: readonly VolumeMountJson[];
   readonly DispatchPayload?: { readonly File: string };
 }
 

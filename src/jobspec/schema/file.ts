@@ -23,6 +23,7 @@ import { SERVICE } from './service.js';
 import { TASK } from './task.js';
 import { TEMPLATE } from './template.js';
 import { UPDATE } from './update.js';
+import { VOLUME, VOLUME_MOUNT } from './volume.js';
 
 export const FILE = {
   name: 'file',
@@ -59,6 +60,8 @@ export const BLOCKS: readonly BlockSpec<Keys>[] = [
   SERVICE,
   CHECK,
   CHECK_RESTART,
+  VOLUME,
+  VOLUME_MOUNT,
   ARTIFACT,
   TEMPLATE,
   DISPATCH_PAYLOAD,

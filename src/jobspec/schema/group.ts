@@ -9,6 +9,7 @@ import { RESTART } from './restart.js';
 import { SERVICE } from './service.js';
 import { TASK } from './task.js';
 import { UPDATE } from './update.js';
+import { VOLUME } from './volume.js';
 
 const restartOfGroup = block(RESTART, {
   json: 'RestartPolicy',
@@ -47,6 +48,10 @@ export const GROUP = {
     }),
     network,
     service: repeated(SERVICE, { json: 'Services', doc: 'What checks are about; see `check`.' }),
+    volume: many(VOLUME, {
+      json: 'Volumes',
+      doc: 'A directory of the host that tasks of the group may mount.',
+    }),
     task: many(TASK, { json: 'Tasks', doc: 'A workload; the tasks of a group run together.' }),
   },
   notYet: {
@@ -62,6 +67,5 @@ export const GROUP = {
     spread: 'Spreads',
     stop_after_client_disconnect: 'StopAfterClientDisconnect',
     vault: 'Vault',
-    volume: 'Volumes',
   },
 } as const satisfies BlockSpec<Keys>;

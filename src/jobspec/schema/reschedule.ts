@@ -39,7 +39,7 @@ export const RESCHEDULE = {
       json: 'MaxDelay',
       type: 'duration',
       default: `${formatDuration(service.maxDelayMs)} (service)`,
-      doc: 'Upper bound of a delay that grows. An alloc that ran for longer than its delay begins again with `delay`.',
+      doc: 'Upper bound of a delay that grows. At the bound, an alloc that ran for longer than it begins again with `delay`.',
     }),
     unlimited: one(bool, {
       json: 'Unlimited',

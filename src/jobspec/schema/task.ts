@@ -11,6 +11,7 @@ import { LIFECYCLE } from './lifecycle.js';
 import { LOGS } from './logs.js';
 import { RESOURCES } from './resources.js';
 import { RESTART } from './restart.js';
+import { VOLUME_MOUNT } from './volume.js';
 import { SERVICE } from './service.js';
 import { TEMPLATE } from './template.js';
 
@@ -98,6 +99,10 @@ export const TASK = {
       ours: true,
       doc: 'What happens to processes that outlive the task.',
     }),
+    volume_mount: repeated(VOLUME_MOUNT, {
+      json: 'VolumeMounts',
+      doc: "Where the task sees one of the group's volumes.",
+    }),
   },
   notYet: {
     action: 'Actions',
@@ -111,7 +116,6 @@ export const TASK = {
     schedule: 'Schedule',
     secret: 'Secrets',
     vault: 'Vault',
-    volume_mount: 'VolumeMounts',
   },
   records: ['Identity'],
 } as const satisfies BlockSpec<Keys>;

@@ -23,6 +23,20 @@ describe('the data directory', { timeout: 10_000 }, () => {
     assert.equal(statSync(made.runDir).mode & 0o777, 0o700);
   });
 
+  it('that belongs to another user is refused by that name', async () => {
+    const isRoot = process.geteuid?.() === 0;
+    // Its own owner may set its mode, nobody else. Root becomes nobody for that; the thread pool follows.
+    if (isRoot) process.seteuid?.(65534);
+    try {
+      await assert.rejects(new DataDir(isRoot ? dir : '/usr').make(), {
+        code: 'bad_request',
+        message: /it belongs to another user; give another one with --data-dir$/,
+      });
+    } finally {
+      if (isRoot) process.seteuid?.(0);
+    }
+  });
+
   it('says what to do when it cannot be one', async () => {
     const file = join(dir, 'file');
     writeFileSync(file, '');

@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
+import { readAgentConfig } from '../../../src/agent/config.js';
 import { addAgentOptions } from '../../../src/cli/agent-options.js';
 
 const text = readFileSync(new URL('../../../../packaging/holdfast.service', import.meta.url), 'utf8');
@@ -45,4 +47,22 @@ test('ExecStart is a command line that the CLI takes', () => {
   const command = addAgentOptions(new Command()).exitOverride();
   command.parse(args, { from: 'user' });
   assert.deepEqual(command.args, []);
+});
+
+test('docs/service.md gives the reason for each setting that hardens or exempts the daemon', () => {
+  const page = readFileSync(new URL('../../../../docs/service.md', import.meta.url), 'utf8');
+  const plain =
+    /^(?:Type|NotifyAccess|Timeout.*|WatchdogSec|Exec.*|Restart.*|StateDirectory.*|Description|Documentation|Wants|After|StartLimit.*|WantedBy)$/;
+  for (const name of [...settings.keys()].filter((each) => !plain.test(each)))
+    assert.ok(page.includes(`\`${name}=`), name);
+});
+
+test('the example of settings is one that the agent takes, and docs/cli.md has its keys', async () => {
+  const file = new URL('../../../../packaging/agent.yaml', import.meta.url);
+  const config = await readAgentConfig({ config: fileURLToPath(file) }, {}, 0);
+  assert.equal(config.dataDir, '/var/lib/holdfast');
+  const page = readFileSync(new URL('../../../../docs/cli.md', import.meta.url), 'utf8');
+  const keys = [...readFileSync(file, 'utf8').matchAll(/^#?([a-z_]+):/gm)].map(([, key]) => key);
+  assert.ok(keys.length > 8);
+  for (const key of keys) assert.match(page, new RegExp(`\\x60${key}\\b`), key);
 });
