@@ -109,7 +109,7 @@ void terminal_adopt(struct executor *x) {
 	struct terminal *t = &x->terminal;
 	struct proc_stat stat;
 	t->pidfd = pidfd_of(t->pid);
-	if (t->pidfd < 0 || proc_stat_read(x->proc, t->pid, &stat) < 0 ||
+	if (t->pidfd < 0 || proc_stat_read(t->pid, &stat) < 0 ||
 	    (t->start_ticks != 0 && stat.start_ticks != t->start_ticks)) {
 		close_fd(&t->pidfd);
 		return;
@@ -252,7 +252,6 @@ _Noreturn void terminal_hold(struct executor *x) {
 		if (h.fifo < 0)
 			_exit(1);
 	}
-	close_fd(&x->proc);
 	if (relay(&h))
 		(void) openat(x->dir, DRAINED, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	_exit(0);

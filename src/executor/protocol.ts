@@ -52,6 +52,8 @@ export interface ExecutorSpec {
   readonly memoryEvents: string | undefined;
   /** File with the peak: v2 `memory.peak`, v1 `memory.max_usage_in_bytes`. */
   readonly memoryPeak: string | undefined;
+  /** `kill`: the workload ends with its executor instead of being taken over. Absent = `adopt`. */
+  readonly onExecutorDeath?: 'adopt' | 'kill' | undefined;
   /** Absent = everything is the host's. */
   readonly isolation?: SpecIsolation | undefined;
   /** Absent = umask 022, niceness 0, limits as the executor has them. */
@@ -131,6 +133,7 @@ const SPEC_TAG = {
   oomScoreAdj: 18,
   memoryEvents: 19,
   memoryPeak: 20,
+  onExecutorDeath: 21,
   // 40 to 50 are in isolation.ts.
   ttyColumns: 51,
   ttyRows: 52,
@@ -216,6 +219,8 @@ export function encodeSpec(spec: ExecutorSpec): Buffer {
   int(SPEC_TAG.oomScoreAdj, spec.oomScoreAdj);
   text(SPEC_TAG.memoryEvents, spec.memoryEvents);
   text(SPEC_TAG.memoryPeak, spec.memoryPeak);
+  if (spec.onExecutorDeath !== undefined)
+    int(SPEC_TAG.onExecutorDeath, spec.onExecutorDeath === 'kill' ? 1 : 0);
   fields.push(...isolationFields(spec.isolation, spec.attributes, field));
   if (spec.terminal !== undefined) {
     int(SPEC_TAG.ttyColumns, spec.terminal.columns);
@@ -269,6 +274,14 @@ export function decodeSpec(bytes: Buffer): ExecutorSpec {
     oomScoreAdj: int(SPEC_TAG.oomScoreAdj),
     memoryEvents: optional(SPEC_TAG.memoryEvents),
     memoryPeak: optional(SPEC_TAG.memoryPeak),
+    ...whenThere(
+      'onExecutorDeath',
+      has(SPEC_TAG.onExecutorDeath)
+        ? int(SPEC_TAG.onExecutorDeath) === 1
+          ? ('kill' as const)
+          : ('adopt' as const)
+        : undefined,
+    ),
     ...whenThere('isolation', readIsolation(fields)),
     ...whenThere('attributes', readAttributes(fields)),
     ...(has(SPEC_TAG.ttyColumns)

@@ -40,6 +40,8 @@ export interface ProgramConfig {
   readonly nice: number | undefined;
   /** The size of a terminal of the task's own; undefined = it has none. */
   readonly terminal: TerminalSize | undefined;
+  /** When the executor of the task is killed: another one takes over, or the task ends. */
+  readonly onExecutorDeath: 'adopt' | 'kill';
 }
 
 /** Config of `raw_exec`: a program run with no isolation of files. */
@@ -129,6 +131,7 @@ const program = {
   nice: whole(NICE.least, NICE.most).optional(),
   tty: bool().default(false),
   tty_size: terminalSize().default(TERMINAL_SIZE),
+  on_executor_death: oneOf('adopt', 'kill').default('adopt'),
 };
 
 const RAW_EXEC = z.strictObject(program);
@@ -233,6 +236,7 @@ function programOf(read: z.output<typeof RAW_EXEC>): ProgramConfig {
     umask: read.umask,
     nice: read.nice,
     terminal: read.tty ? read.tty_size : undefined,
+    onExecutorDeath: read.on_executor_death,
   };
 }
 

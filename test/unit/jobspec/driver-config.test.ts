@@ -24,7 +24,14 @@ function messageOf(run: () => unknown): string {
 }
 
 /** What a task gets that says nothing of its process. */
-const PLAIN = { oomScoreAdj: undefined, rlimits: [], umask: undefined, nice: undefined, terminal: undefined };
+const PLAIN = {
+  oomScoreAdj: undefined,
+  rlimits: [],
+  umask: undefined,
+  nice: undefined,
+  terminal: undefined,
+  onExecutorDeath: 'adopt',
+};
 
 describe('parseRawExecConfig', () => {
   it('reads every key', () => {
@@ -40,6 +47,7 @@ describe('parseRawExecConfig', () => {
           nice: 5,
           tty: true,
           tty_size: '132x43',
+          on_executor_death: 'kill',
         },
         'task "a"',
       ),
@@ -56,6 +64,7 @@ describe('parseRawExecConfig', () => {
         umask: 0o027,
         nice: 5,
         terminal: { columns: 132, rows: 43 },
+        onExecutorDeath: 'kill',
       },
     );
   });
@@ -100,7 +109,7 @@ describe('parseRawExecConfig', () => {
     [{ command: 'sh', argz: [] }, 'driver raw_exec has no key `argz` (did you mean `args`?)'],
     [
       { command: 'sh', port_map: {} },
-      'driver raw_exec has no key `port_map` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice, tty, tty_size)',
+      'driver raw_exec has no key `port_map` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice, tty, tty_size, on_executor_death)',
     ],
     [
       { command: 'sh', cgroup_v2_override: '/x' },
@@ -109,7 +118,7 @@ describe('parseRawExecConfig', () => {
     [
       { args: 1, x: 1 },
       '`command`: it is missing, and required; `args`: expected a list of strings, found the number 1; ' +
-        'driver raw_exec has no key `x` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice, tty, tty_size)',
+        'driver raw_exec has no key `x` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice, tty, tty_size, on_executor_death)',
     ],
   ];
   for (const [config, expected] of BROKEN) {
