@@ -17,7 +17,7 @@ import { RUN_ID_VARIABLE } from '../executor/processes.js';
 import { resolveRun } from '../executor/resolve.js';
 import { runDirOf } from '../executor/run-dir.js';
 import type { RunRecord } from '../state/store.js';
-import { describeStartFailure, startFailure } from './command.js';
+import { startFailure } from './command.js';
 import type {
   Driver,
   DriverFingerprint,
@@ -112,12 +112,10 @@ export abstract class ExecutorDriver implements Driver {
         };
       case 'ended':
         return { kind: 'ended', report: resolved.report, release: release(resolved.leaf) };
-      case 'start_failed':
-        return {
-          kind: 'start_failed',
-          error: describeStartFailure(resolved.record),
-          release: release(resolved.leaf),
-        };
+      case 'start_failed': {
+        const { message, recoverable } = startFailure(resolved.record);
+        return { kind: 'start_failed', error: message, recoverable, release: release(resolved.leaf) };
+      }
       case 'never_started':
         return { kind: 'never_started', detail: resolved.detail, release: release(resolved.leaf) };
       case 'unreachable':
