@@ -14,6 +14,7 @@ import {
 } from './job-to-wire.js';
 import { inForceToWire } from './in-force-view.js';
 import { nodeToWire } from './node-view.js';
+import { feedDeploymentToWire } from './scheduling-to-wire.js';
 import type {
   Allocation,
   AllocListStub,
@@ -103,6 +104,9 @@ export class View {
       Allocations: this.#store
         .listAllocs()
         .map((alloc) => feedAllocToWire(alloc.record, this.#tasks(alloc), alloc.modifyIndex, context)),
+      Deployments: this.#store
+        .listDeployments()
+        .map(({ record, modifyIndex }) => feedDeploymentToWire(record, modifyIndex)),
     };
   }
 
