@@ -26,7 +26,9 @@ export interface InForceJson {
     readonly Nice: number | null;
     readonly OOMScoreAdj: number | null;
     /** By the name of the job file's `ulimit`; null = unlimited. */
-    readonly Rlimits: Readonly<Record<string, { readonly Soft: number | null; readonly Hard: number | null }>>;
+    readonly Rlimits: Readonly<
+      Record<string, { readonly Soft: number | null; readonly Hard: number | null }>
+    >;
     readonly Mounts: { readonly Total: number; readonly ReadOnly: number } | null;
   } | null;
   /** Directories of its cgroup, one for each hierarchy; none = nothing is limited. */

@@ -69,7 +69,7 @@ describe('what a workload really got', () => {
       const startTicks = readProcessStat(pid)?.startTicks ?? 0;
       const seen = lookAtWorkload({ pid, startTicks }, undefined);
       assert.deepEqual(seen.process?.namespaces, []);
-      assert.equal(seen.process?.uid, process.geteuid?.());
+      assert.equal(seen.process.uid, process.geteuid?.());
       // As it is after it was stored.
       assert.deepEqual(inForceOfState({ inForce: JSON.parse(JSON.stringify(seen)) as unknown }), seen);
       assert.equal(lookAtWorkload({ pid, startTicks: startTicks + 1 }, undefined).process, undefined);
