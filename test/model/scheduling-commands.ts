@@ -181,7 +181,8 @@ export class Watch {
     for (const alloc of fresh) {
       const before = allocs.filter(({ index, id }) => index === alloc.index && id !== alloc.id).at(-1);
       if (alloc.jobVersion !== job?.version || before === undefined) continue;
-      if (before.jobVersion !== job.version) this.#violate(`place ${alloc.index} is filled with what has failed`);
+      if (before.jobVersion !== job.version)
+        this.#violate(`place ${alloc.index} is filled with what has failed`);
     }
   }
 
