@@ -133,7 +133,7 @@ describe('a reader of compressed files', () => {
             const newest = texts.length - 1;
             if (did.kind === 'write') {
               const text = Array.from({ length: did.lines }, () => `line ${(line += 1)}\n`).join('');
-              texts[newest] += text;
+              texts[newest] = (texts[newest] ?? '') + text;
               put(newest, text);
             } else if (did.kind === 'rotate') {
               texts.push('');
