@@ -21,13 +21,14 @@ export const taskDirHook: TaskHook = {
 /** Synchronous, as the store is on the same disk: a dozen hops to other threads would take longer than the work. */
 function makeTaskDirs(dirs: TaskDirs): void {
   // Shared by tasks that may run as different users, as in Nomad; secrets are the task's own.
-  for (const dir of [dirs.allocDir, `${dirs.allocDir}/data`, dirs.taskDir, dirs.localDir]) {
-    mkdirSync(dir, { recursive: true });
-    setMode(dir, 0o777);
-  }
-  for (const dir of [`${dirs.allocDir}/tmp`, `${dirs.taskDir}/tmp`]) {
+  // Sticky, so that no task of another user can put something of its own in the place of `logs`, `local` or `secrets`.
+  for (const dir of [dirs.allocDir, dirs.taskDir, `${dirs.allocDir}/tmp`, `${dirs.taskDir}/tmp`]) {
     mkdirSync(dir, { recursive: true });
     setMode(dir, 0o1777);
+  }
+  for (const dir of [`${dirs.allocDir}/data`, dirs.localDir]) {
+    mkdirSync(dir, { recursive: true });
+    setMode(dir, 0o777);
   }
   mkdirSync(dirs.logDir, { recursive: true, mode: 0o755 });
   mkdirSync(dirs.secretsDir, { recursive: true, mode: 0o700 });

@@ -1,6 +1,16 @@
 /** The small hooks: payload, validation, directories. */
 import assert from 'node:assert/strict';
-import { lstatSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { dispatchPayloadHook } from '../../../../src/taskrunner/hooks/dispatch-payload.js';
@@ -77,6 +87,25 @@ describe('validate', () => {
 });
 
 describe('task_dir', () => {
+  it('G24: a task of another user cannot put its own directory in the place of logs, local or secrets', async (test) => {
+    if (process.getuid?.() !== 0) {
+      test.skip('only root can be two users');
+      return;
+    }
+    using world = new HookWorld();
+    chmodSync(world.dir, 0o755);
+    await taskDirHook.prestart?.(world.context({}));
+    const { allocDir, taskDir, logDir, localDir, secretsDir } = world.dirs;
+    assert.equal(statSync(allocDir).mode & 0o7777, 0o1777);
+    assert.equal(statSync(taskDir).mode & 0o7777, 0o1777);
+    for (const dir of [logDir, localDir, secretsDir]) {
+      const moved = spawnSync('/bin/mv', [dir, `${dir}.away`], { uid: 65534, gid: 65534, encoding: 'utf8' });
+      assert.notEqual(moved.status, 0, dir);
+      assert.match(moved.stderr, /not permitted/);
+      assert.ok(existsSync(dir));
+    }
+  });
+
   it('says that it sets up once, however often that is tried', async () => {
     using world = new HookWorld();
     rmSync(world.dirs.taskDir, { recursive: true });
