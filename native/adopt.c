@@ -35,8 +35,8 @@ static bool value_is(const char *text, const char *key, const char *value) {
 static bool has_run_id(const struct executor *x, pid_t pid) {
 	static char buf[ENVIRON_CAP];
 	char path[32];
-	(void) snprintf(path, sizeof path, "%d/environ", pid);
-	ssize_t n = read_file_at(x->proc, path, buf, sizeof buf);
+	(void) snprintf(path, sizeof path, "/proc/%d/environ", pid);
+	ssize_t n = read_file_at(-1, path, buf, sizeof buf);
 	size_t name = strlen(RUN_ID_NAME);
 	for (ssize_t at = 0; at < n; at += (ssize_t) strlen(buf + at) + 1) {
 		if (strncmp(buf + at, RUN_ID_NAME, name) == 0 && strcmp(buf + at + name, x->spec.run_id) == 0)
@@ -56,7 +56,7 @@ static bool in_session(const struct executor *x, const struct proc_stat *stat) {
 	struct proc_stat first;
 	if (stat->session != x->leader.pid || stat->start_ticks < x->leader.start_ticks)
 		return false;
-	return proc_stat_read(x->proc, x->leader.pid, &first) < 0 || first.start_ticks == x->leader.start_ticks;
+	return proc_stat_read(x->leader.pid, &first) < 0 || first.start_ticks == x->leader.start_ticks;
 }
 
 static bool is_init(const struct executor *x, pid_t pid, const struct proc_stat *stat) {
@@ -69,7 +69,7 @@ bool belongs_to_adopted(const struct executor *x, pid_t pid, const struct proc_s
 	struct proc_stat at = *stat;
 	for (int depth = 0; depth < MAX_DEPTH && at.ppid > 1; depth++) {
 		pid_t parent = at.ppid;
-		if (parent == x->pid || proc_stat_read(x->proc, parent, &at) < 0)
+		if (parent == x->pid || proc_stat_read(parent, &at) < 0)
 			return false;
 		if (is_leader(x, parent, &at) || is_init(x, parent, &at) || in_session(x, &at))
 			return true;
@@ -91,7 +91,7 @@ static int open_leader(struct executor *x, const char *status) {
 	int fd = pidfd_of(l->pid);
 	if (fd < 0)
 		return -ESRCH;
-	if (proc_stat_read(x->proc, l->pid, &stat) < 0 || stat.start_ticks != l->start_ticks) {
+	if (proc_stat_read(l->pid, &stat) < 0 || stat.start_ticks != l->start_ticks) {
 		(void) close(fd);
 		return -ESRCH;
 	}

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +141,17 @@ static const char *find_program(const struct spec *spec) {
 	return spec->path;
 }
 
+/*
+ * After the last change of credentials, which would undo it. The executor alone holds the other end of the report
+ * pipe: when that is closed it has died before this was in force.
+ */
+static int die_with_executor(const struct child *c) {
+	struct pollfd report = { .fd = c->report };
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return -errno;
+	return poll(&report, 1, 0) > 0 && report.revents & POLLERR ? -EPIPE : 0;
+}
+
 /* The last steps, in the process that becomes the task, in its namespaces. Returns only with a fault. */
 static int finish(struct child *c, const struct identity *id, enum stage *ret_stage) {
 	const struct spec *spec = &c->x->spec;
@@ -156,6 +168,9 @@ static int finish(struct child *c, const struct identity *id, enum stage *ret_st
 	if (r == 0)
 		r = privileges_take(c, id, ret_stage);
 	if (r < 0)
+		return r;
+	*ret_stage = STAGE_SESSION;
+	if (spec->on_death == ON_DEATH_KILL && (r = die_with_executor(c)) < 0)
 		return r;
 	*ret_stage = STAGE_CHDIR;
 	if (chdir(spec->cwd) < 0)

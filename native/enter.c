@@ -61,7 +61,7 @@ static int find_leader(struct session *s) {
 	if (l->pidfd < 0)
 		return -ESRCH;
 	/* Looked at after the pidfd was opened: from here on the pidfd is the workload or nobody. */
-	if (proc_stat_read(s->x->proc, l->pid, &stat) < 0 || stat.start_ticks != l->start_ticks ||
+	if (proc_stat_read(l->pid, &stat) < 0 || stat.start_ticks != l->start_ticks ||
 	    stat.state == 'Z' || stat.state == 'X' || strcmp(stat.comm, EXECUTOR_COMM) == 0)
 		return -ESRCH;
 	return 0;
@@ -75,11 +75,11 @@ static int find_world(struct session *s) {
 	char theirs[64], ours[32];
 	struct stat a, b;
 	for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
-		(void) snprintf(theirs, sizeof theirs, "%d/ns/%s", s->leader.pid, spaces[i].name);
-		(void) snprintf(ours, sizeof ours, "self/ns/%s", spaces[i].name);
-		if (fstatat(s->x->proc, ours, &a, 0) < 0)
+		(void) snprintf(theirs, sizeof theirs, "/proc/%d/ns/%s", s->leader.pid, spaces[i].name);
+		(void) snprintf(ours, sizeof ours, "/proc/self/ns/%s", spaces[i].name);
+		if (stat(ours, &a) < 0)
 			continue; /* This kernel does not have it. */
-		if (fstatat(s->x->proc, theirs, &b, 0) < 0)
+		if (stat(theirs, &b) < 0)
 			return -errno;
 		if (a.st_ino != b.st_ino || a.st_dev != b.st_dev)
 			s->spaces |= spaces[i].flag;
@@ -88,8 +88,8 @@ static int find_world(struct session *s) {
 		s->spaces = 0;
 		return 0;
 	}
-	(void) snprintf(theirs, sizeof theirs, "%d/root", s->leader.pid);
-	int root = openat(s->x->proc, theirs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	(void) snprintf(theirs, sizeof theirs, "/proc/%d/root", s->leader.pid);
+	int root = open(theirs, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0 || fstat(root, &b) < 0 || stat("/", &a) < 0)
 		return -errno;
 	if (a.st_ino != b.st_ino || a.st_dev != b.st_dev || s->spaces & CLONE_NEWNS)
@@ -157,8 +157,8 @@ static rlim_t limit_of(const char *text) {
 /* A limit that we may not raise that far is left as high as it can be. */
 static int take_limits(const struct session *s) {
 	char path[32], text[4096], soft[24], hard[24];
-	(void) snprintf(path, sizeof path, "%d/limits", s->leader.pid);
-	ssize_t n = read_file_at(s->x->proc, path, text, sizeof text);
+	(void) snprintf(path, sizeof path, "/proc/%d/limits", s->leader.pid);
+	ssize_t n = read_file_at(-1, path, text, sizeof text);
 	if (n < 0)
 		return n == -EACCES ? 0 : (int) n;
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
@@ -397,7 +397,9 @@ static int add_term(struct spec *spec) {
 }
 
 int enter(struct executor *x, int argc, char **argv) {
-	static struct session s = { .root = -1, .report = -1, .signals = -1, .result = -1 };
+	/* Set here, not by an initialiser: that would put all its buffers into the program file. */
+	static struct session s;
+	s.root = s.report = s.signals = s.result = -1;
 	if (argc < 4 || !is_word(argv[0])) {
 		(void) fprintf(stderr, "usage, in the run directory: holdfast-executor enter SESSION tty|pipes "
 				       "PARENT_PID COMMAND [ARG...]\n");
@@ -411,12 +413,11 @@ int enter(struct executor *x, int argc, char **argv) {
 		s.relays[i].from = s.relays[i].to = -1;
 	x->pid = getpid();
 	x->dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	x->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char name[80], buf[256];
 	struct text why = { .at = buf, .cap = sizeof buf };
 	(void) snprintf(name, sizeof name, "session-%s", s.id);
 	s.result = openat(x->dir, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-	int r = x->dir < 0 || x->proc < 0 ? -errno : spec_load(x->dir, &x->spec, &why);
+	int r = x->dir < 0 ? -errno : spec_load(x->dir, &x->spec, &why);
 	if (r == 0)
 		r = become_session(&s, (pid_t) strtol(argv[2], NULL, 10));
 	if (r == 0 && s.tty)

@@ -7,10 +7,10 @@
 #include "executor.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 /* How often a record that cannot be written is tried again. */
@@ -92,7 +92,7 @@ static void step_recording(struct executor *x, uint64_t now) {
 	(void) status_write(x);
 	if (record_write(x, complete) < 0) {
 		x->record_retry_ns = mono_ns() + RECORD_PAUSE_NS;
-		if (x->timer >= 0 && x->epoll >= 0)
+		if (x->epoll >= 0)
 			return;
 		/* The set-up did not even come this far: there is no loop to try again from. */
 		tell(x, TOLD_NO_SETUP, x->outcome.detail);
@@ -139,9 +139,9 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
 	return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* Sets the timer to the next thing that is due, or switches it off: an idle executor never wakes up. */
-static void arm_timer(struct executor *x) {
-	uint64_t at = x->listen_retry_ns;
+/* How long until the next thing that is due, in ms; -1 = nothing is: an idle executor never wakes up. */
+static int patience(const struct executor *x) {
+	uint64_t at = x->listen_retry_ns, now = mono_ns();
 	if (x->killing.on && x->phase <= PHASE_ENDING)
 		at = earlier(at, x->killing.next_ns);
 	else if (x->stop.asked && x->phase <= PHASE_RUNNING)
@@ -151,26 +151,21 @@ static void arm_timer(struct executor *x) {
 	if (x->phase == PHASE_RECORDING)
 		at = earlier(at, x->record_retry_ns);
 	if (x->more_to_reap)
-		at = 1; /* long past: at once */
-	if (at == x->armed_ns)
-		return;
-	struct itimerspec when = { .it_value = { .tv_sec = (time_t) (at / NS_PER_SEC),
-						 .tv_nsec = (long) (at % NS_PER_SEC) } };
-	if (timerfd_settime(x->timer, TFD_TIMER_ABSTIME, &when, NULL) == 0)
-		x->armed_ns = at;
+		return 0;
+	if (at == 0)
+		return -1;
+	/* Rounded up, so that it is due when we are back. */
+	uint64_t ms = at > now ? (at - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+	return ms < INT_MAX ? (int) ms : INT_MAX;
 }
 
-static void on_timer(struct executor *x) {
-	uint64_t times;
-	if (read(x->timer, &times, sizeof times) == (ssize_t) sizeof times)
-		x->armed_ns = 0;
-}
-
-static void on_child_signal(struct executor *x) {
+static void on_signals(struct executor *x) {
 	struct signalfd_siginfo info;
 	/* Several ends may hide behind one signal: waitid() is what counts, this only makes it quiet. */
-	while (read(x->signals, &info, sizeof info) == (ssize_t) sizeof info)
-		continue;
+	while (read(x->signals, &info, sizeof info) == (ssize_t) sizeof info) {
+		if (info.ssi_signo == WAKE_SIGNAL)
+			listen_again(x);
+	}
 	reap(x);
 }
 
@@ -178,10 +173,7 @@ static void dispatch(struct executor *x, const struct epoll_event *e) {
 	uint32_t index = (uint32_t) e->data.u64;
 	switch ((enum source) (e->data.u64 >> 32)) {
 	case SOURCE_SIGNALS:
-		on_child_signal(x);
-		return;
-	case SOURCE_TIMER:
-		on_timer(x);
+		on_signals(x);
 		return;
 	case SOURCE_LEADER:
 		adopted_leader_event(x, e->events);
@@ -210,8 +202,7 @@ _Noreturn void executor_loop(struct executor *x) {
 		step(x);
 		if (x->phase == PHASE_DONE)
 			break;
-		arm_timer(x);
-		int n = epoll_wait(x->epoll, events, (int) ARRAY_LEN(events), -1);
+		int n = epoll_wait(x->epoll, events, (int) ARRAY_LEN(events), patience(x));
 		for (int i = 0; i < n; i++)
 			dispatch(x, &events[i]);
 	}

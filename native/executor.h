@@ -28,6 +28,8 @@
  * Our name in /proc/<pid>/stat, at most 15 bytes. The child bears it until its exec, which gives it another.
  */
 #define EXECUTOR_COMM "holdfast-exec"
+/* Asks an executor to see to its socket. Ignored by those of older releases. */
+#define WAKE_SIGNAL SIGUSR1
 /* Room for a status text. */
 #define STATUS_CAP 2048U
 
@@ -88,7 +90,6 @@ enum result { RESULT_UNKNOWN, RESULT_EXITED, RESULT_SIGNALED, RESULT_START_FAILE
 /* What an epoll event is about: kind in the upper half of data.u64, index in the lower. */
 enum source {
 	SOURCE_SIGNALS,
-	SOURCE_TIMER,
 	SOURCE_LEADER,
 	SOURCE_REPORT,
 	SOURCE_STREAM,
@@ -140,12 +141,22 @@ struct stop {
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = none */
 };
 
+/* A process that was sent SIGKILL and is still there. */
+struct stuck {
+	pid_t pid;
+	char comm[16], where[24];
+};
+#define MAX_STUCK 4
+
 /* The end of the whole tree: rounds at a bounded pace until nothing is left. */
 struct killing {
 	bool on;
 	uint64_t next_ns, pause_ns, last_found;
 	/* What outlived the leader: as many as were there before the first kill, and as many as were reaped after it. */
 	uint64_t seen, reaped;
+	/* Of the last round, once killing does not get on: some of them, and how many there are. */
+	struct stuck stuck[MAX_STUCK];
+	uint64_t stuck_count;
 };
 
 struct stream {
@@ -164,7 +175,7 @@ struct stream {
 struct logs {
 	int dir;
 	uid_t dir_owner;
-	int scratch[2]; /* pipe to look at output without taking it */
+	int scratch[2]; /* pipe to look at output without taking it; only while that is done */
 	struct stream streams[STREAMS];
 };
 
@@ -181,10 +192,9 @@ struct executor {
 	struct spec spec;
 	int dir;      /* the run directory */
 	int lock;     /* holds the flock for life */
-	int proc;     /* /proc */
-	int epoll, signals, timer;
+	int epoll, signals;
 	int listener;
-	int exit_file; /* exit.tmp, with room reserved on the disk */
+	uint64_t sock_device, sock_inode; /* of `sock` as we made it */
 	int told;      /* pipe to the foreground process, -1 once told */
 	pid_t pid;
 	uint64_t start_ticks;
@@ -213,7 +223,6 @@ struct executor {
 	uint64_t info_deadline_ns;   /* adopted: how long to wait for the leader's status */
 	uint64_t record_retry_ns;    /* 0, or when to try the exit record again */
 	uint64_t listen_retry_ns;    /* 0, or when to accept again */
-	uint64_t armed_ns;           /* what the timer is set to */
 	struct client clients[MAX_CLIENTS];
 };
 
@@ -273,6 +282,8 @@ bool pump_finish(struct executor *x);
 
 /* wire.c */
 int listen_at_sock(struct executor *x);
+/* Makes `sock` anew when it is not there, or is not ours. */
+void listen_again(struct executor *x);
 void accept_clients(struct executor *x);
 void client_ready(struct executor *x, uint32_t index);
 /* Answers all open WAITs. */
@@ -283,7 +294,7 @@ uint32_t crc32_of(const void *data, size_t len);
 void status_text(const struct executor *x, struct text *t);
 /* Replaces `status`. 0 or -errno. */
 int status_write(const struct executor *x);
-/* Opens exit.tmp and reserves room, so that a full disk cannot swallow the record. Best effort. */
+/* Makes exit.tmp and reserves room, so that a full disk cannot swallow the record. Best effort. */
 void record_reserve(struct executor *x);
 /* Makes `exit` durable. 0 or -errno. */
 int record_write(struct executor *x, bool log_complete);

@@ -168,6 +168,9 @@ _Noreturn void init_main(struct child *c, const struct identity *id, int built) 
 	(void) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	(void) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	(void) capabilities_give_up();
+	/* All that is in the namespace dies with this one. Until the gate is open its end says the same. */
+	if (c->x->spec.on_death == ON_DEATH_KILL)
+		(void) prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	do {
 		n = read(GATE_FD, &byte, 1);
 	} while (n < 0 && errno == EINTR);

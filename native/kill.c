@@ -17,6 +17,8 @@
 #define FIRST_PAUSE_NS (5 * NS_PER_MS)
 /* What cannot die (state D) is asked again at this pace, for ever. */
 #define LONGEST_PAUSE_NS NS_PER_SEC
+/* Rounds this far apart mean that several have changed nothing: what is left is named. */
+#define STUCK_PAUSE_NS (300 * NS_PER_MS)
 /* Ten years: longer ones would overflow in ns. */
 #define LONGEST_GRACE_MS (UINT64_C(10) * 365 * 86400 * 1000)
 /* Deeper chains of parents than this are caught in a later round, once the upper ones are dead. */
@@ -57,18 +59,31 @@ static bool is_descendant(const struct executor *x, const struct proc_stat *of) 
 	for (int depth = 0; depth < MAX_DEPTH; depth++) {
 		if (at.ppid == x->pid)
 			return true;
-		if (at.ppid <= 1 || proc_stat_read(x->proc, at.ppid, &at) < 0)
+		if (at.ppid <= 1 || proc_stat_read(at.ppid, &at) < 0)
 			return false;
 	}
 	return false;
 }
 
 static bool belongs(const struct executor *x, pid_t pid, struct proc_stat *ret_stat) {
-	if (pid == x->pid || proc_stat_read(x->proc, pid, ret_stat) < 0)
+	if (pid == x->pid || proc_stat_read(pid, ret_stat) < 0)
 		return false;
 	if (ret_stat->state == 'Z' || ret_stat->state == 'X')
 		return false;
 	return x->adopted ? belongs_to_adopted(x, pid, ret_stat) : is_descendant(x, ret_stat);
+}
+
+/* Notes who does not die, and where in the kernel it waits; `?` = it runs, or that is not for us to see. */
+static void note_stuck(struct killing *k, pid_t pid, const struct proc_stat *stat) {
+	if (k->stuck_count++ >= MAX_STUCK)
+		return;
+	struct stuck *s = &k->stuck[k->stuck_count - 1];
+	char path[32];
+	s->pid = pid;
+	memcpy(s->comm, stat->comm, sizeof s->comm);
+	(void) snprintf(path, sizeof path, "/proc/%d/wchan", pid);
+	if (read_file_at(-1, path, s->where, sizeof s->where) <= 0 || strcmp(s->where, "0") == 0)
+		(void) strcpy(s->where, "?");
 }
 
 /* Signals pid when it is of the tree. True when it was. Signal 0 only counts. */
@@ -79,11 +94,13 @@ static bool signal_member(struct executor *x, pid_t pid, int signal) {
 	AUTO_FD pidfd = pidfd_of(pid);
 	if (pidfd < 0)
 		return false;
-	if (proc_stat_read(x->proc, pid, &again) < 0 || again.start_ticks != seen.start_ticks)
+	if (proc_stat_read(pid, &again) < 0 || again.start_ticks != seen.start_ticks)
 		return false;
 	if (signal == SIGKILL && pid == x->leader.pid && !x->leader.ended)
 		x->leader.killed_by_us = true;
 	bool there = signal == 0 || pidfd_signal(pidfd, signal) != -ESRCH;
+	if (there && signal == SIGKILL && x->killing.pause_ns >= STUCK_PAUSE_NS)
+		note_stuck(&x->killing, pid, &seen);
 	/* Process 1 of a pid namespace is ours, not the task's. It leaves by itself when the others are gone. */
 	return there && pid != x->init.pid;
 }
@@ -92,7 +109,7 @@ static bool signal_member(struct executor *x, pid_t pid, int signal) {
 static void kill_init(struct executor *x) {
 	struct proc_stat stat;
 	AUTO_FD pidfd = x->init.pid == 0 ? -1 : pidfd_of(x->init.pid);
-	if (pidfd >= 0 && proc_stat_read(x->proc, x->init.pid, &stat) == 0 &&
+	if (pidfd >= 0 && proc_stat_read(x->init.pid, &stat) == 0 &&
 	    stat.start_ticks == x->init.start_ticks)
 		(void) pidfd_signal(pidfd, SIGKILL);
 }
@@ -108,11 +125,12 @@ struct entry {
 uint64_t signal_tree(struct executor *x, int signal) {
 	_Alignas(struct entry) char buf[4096];
 	uint64_t found = 0;
-	if (lseek(x->proc, 0, SEEK_SET) < 0)
-		return 0;
+	AUTO_FD proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (proc < 0)
+		return 1; /* Nobody could look: whoever asks must not take the tree for empty. */
 	/* /proc lists by rising pid: what is forked while we look is mostly seen in the same pass. */
 	for (;;) {
-		long n = syscall(SYS_getdents64, x->proc, buf, sizeof buf);
+		long n = syscall(SYS_getdents64, proc, buf, sizeof buf);
 		if (n <= 0)
 			return found;
 		for (long at = 0; at < n;) {
@@ -196,7 +214,11 @@ static void kill_round(struct executor *x) {
 		(void) write_file(path, "1");
 	kill_init(x);
 	/* Also without a cgroup, on kernels without cgroup.kill, and for what has left the cgroup. */
+	uint64_t stuck = x->killing.stuck_count;
+	x->killing.stuck_count = 0;
 	uint64_t found = signal_tree(x, SIGKILL);
+	if (x->killing.stuck_count != stuck)
+		(void) status_write(x);
 	thaw(x);
 	if (x->leader.ended && x->killing.seen == 0)
 		x->killing.seen = found;
@@ -212,8 +234,10 @@ static void kill_round(struct executor *x) {
 bool kill_step(struct executor *x, uint64_t now) {
 	bool due = now >= x->killing.next_ns;
 	/* For an adopted tree even the question is a walk through /proc: ask it at the pace of the rounds. */
-	if (x->leader.ended && (!x->adopted || due) && tree_is_empty(x))
+	if (x->leader.ended && (!x->adopted || due) && tree_is_empty(x)) {
+		x->killing.stuck_count = 0;
 		return true;
+	}
 	if (!due)
 		return false;
 	kill_round(x);

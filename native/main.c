@@ -11,6 +11,7 @@
 #include "isolate.h"
 #include "notify.h"
 #include "session.h"
+#include "wake.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -91,7 +92,7 @@ static int daemonize(struct executor *x) {
 }
 
 static void init(struct executor *x) {
-	x->dir = x->lock = x->proc = x->epoll = x->signals = x->timer = x->listener = x->exit_file = x->told = -1;
+	x->dir = x->lock = x->epoll = x->signals = x->listener = x->told = -1;
 	x->leader.pidfd = x->spawn.report = x->spawn.gate = x->cgroup_events = -1;
 	x->logs.dir = x->logs.scratch[0] = x->logs.scratch[1] = -1;
 	static const char *const names[STREAMS] = { "stdout", "stderr" };
@@ -122,9 +123,6 @@ static int open_run(struct executor *x, const char *dir) {
 	x->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (x->dir < 0)
 		return fail(dir, -errno);
-	x->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (x->proc < 0)
-		return fail("/proc", -errno);
 	int r = spec_load(x->dir, &x->spec, &why);
 	return r < 0 ? fail(why.at, r) : TOLD_OK;
 }
@@ -184,13 +182,17 @@ int main(int argc, char **argv, char **envp) {
 		return notify(getenv("NOTIFY_SOCKET"));
 	if (argc == 3 && strcmp(argv[1], "launch") == 0)
 		return launch(argv[2]);
+	if (argc == 3 && strcmp(argv[1], "wake") == 0)
+		return wake(argv[2]);
+	if (argc == 3 && strcmp(argv[1], "unseat") == 0)
+		return unseat(argv[2]);
 	if (argc >= 2 && strcmp(argv[1], "enter") == 0)
 		return enter_command(argc, argv, envp);
 	bool adopt = argc == 3 && strcmp(argv[1], "adopt") == 0;
 	if (!adopt && (argc != 3 || strcmp(argv[1], "run") != 0)) {
 		(void) fprintf(stderr,
-			       "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | launch PROGRAM | enter ... | notify | probe user|root | "
-			       "version\n");
+			       "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | wake RUN_DIR | unseat RUN_DIR | "
+			       "launch PROGRAM | enter ... | notify | probe user|root | version\n");
 		return TOLD_NO_SETUP;
 	}
 	struct executor *x = &executor;

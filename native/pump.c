@@ -30,10 +30,20 @@
 static _Alignas(4096) uint8_t chunk[CHUNK];
 static bool chunk_is_used;
 
-static void free_chunk(void) {
+static void free_chunk(struct executor *x) {
 	if (chunk_is_used)
 		(void) madvise(chunk, sizeof chunk, MADV_DONTNEED);
 	chunk_is_used = false;
+	close_fd(&x->logs.scratch[0]);
+	close_fd(&x->logs.scratch[1]);
+}
+
+/* Copies up to `len` bytes from the front of the pipe into our own one. As tee(2). */
+static ssize_t tee_off(struct executor *x, const struct stream *s, size_t len) {
+	if (x->logs.scratch[0] < 0 && pipe2(x->logs.scratch, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -1;
+	chunk_is_used = true;
+	return tee(s->fifo, x->logs.scratch[1], len, SPLICE_F_NONBLOCK);
 }
 
 static uint64_t max_bytes(const struct executor *x) {
@@ -130,9 +140,8 @@ static bool at_line_start(const struct stream *s) {
 
 /* Copies up to `len` bytes from the front of the pipe into `chunk` and leaves them there. */
 static size_t look(struct executor *x, const struct stream *s, size_t len) {
-	ssize_t n = tee(s->fifo, x->logs.scratch[1], len < CHUNK ? len : CHUNK, SPLICE_F_NONBLOCK);
+	ssize_t n = tee_off(x, s, len < CHUNK ? len : CHUNK);
 	size_t got = 0;
-	chunk_is_used = true;
 	while (n > 0 && got < (size_t) n) {
 		ssize_t r = read(x->logs.scratch[0], chunk + got, (size_t) n - got);
 		if (r <= 0)
@@ -283,12 +292,12 @@ void pump(struct executor *x, uint32_t index, uint32_t events) {
 			break;
 		moved += (uint64_t) n;
 	}
-	free_chunk();
+	free_chunk(x);
 }
 
 /* True when the pipe is empty and nobody has it open for writing. Takes nothing. */
-static bool is_at_end(const struct executor *x, const struct stream *s) {
-	ssize_t n = tee(s->fifo, x->logs.scratch[1], 1, SPLICE_F_NONBLOCK);
+static bool is_at_end(struct executor *x, const struct stream *s) {
+	ssize_t n = tee_off(x, s, 1);
 	if (n > 0)
 		(void) !read(x->logs.scratch[0], chunk, sizeof chunk);
 	return n == 0;
@@ -365,8 +374,6 @@ int logs_open(struct executor *x) {
 	int r = scan(x);
 	if (r < 0)
 		return r;
-	if (pipe2(x->logs.scratch, O_CLOEXEC | O_NONBLOCK) < 0)
-		return -errno;
 	/* So that the files are there as soon as the task is. A full disk is no reason not to start it. */
 	for (size_t i = 0; i < STREAMS; i++) {
 		if (ready_file(x, &x->logs.streams[i]) == 0)
@@ -397,6 +404,7 @@ void fifos_note_loss(struct executor *x) {
 		struct stream *s = &x->logs.streams[i];
 		s->lost = s->fifo < 0 || is_at_end(x, s);
 	}
+	free_chunk(x);
 }
 
 int fifos_make(struct executor *x) {

@@ -132,11 +132,11 @@ static bool ask_exit_info(struct executor *x) {
 static bool ask_proc(struct executor *x) {
 	char path[32], link[8];
 	struct proc_stat stat;
-	(void) snprintf(path, sizeof path, "%d/exe", x->leader.pid);
-	if (readlinkat(x->proc, path, link, sizeof link) >= 0 || errno != ENOENT)
+	(void) snprintf(path, sizeof path, "/proc/%d/exe", x->leader.pid);
+	if (readlink(path, link, sizeof link) >= 0 || errno != ENOENT)
 		return false;
 	/* Looked at last: that it is still the leader now says that it was the leader above. */
-	if (proc_stat_read(x->proc, x->leader.pid, &stat) < 0 || stat.state != 'Z' ||
+	if (proc_stat_read(x->leader.pid, &stat) < 0 || stat.state != 'Z' ||
 	    stat.start_ticks != x->leader.start_ticks)
 		return false;
 	if (x->adopted_before_exec && strcmp(stat.comm, EXECUTOR_COMM) == 0)

@@ -71,6 +71,18 @@ static void add_streams(struct text *t, const struct executor *x) {
 	}
 }
 
+/* What does not die, and in which function of the kernel it waits. */
+static void add_stuck(struct text *t, const struct killing *k) {
+	char buf[MAX_STUCK * (sizeof k->stuck[0] + 32)] = "";
+	struct text list = { .at = buf, .cap = sizeof buf };
+	if (k->stuck_count == 0)
+		return;
+	for (uint64_t i = 0; i < k->stuck_count && i < MAX_STUCK; i++)
+		text_add(&list, "%s%d (%s) in %s", i > 0 ? ", " : "", k->stuck[i].pid, k->stuck[i].comm, k->stuck[i].where);
+	add_number(t, "stuck_count", k->stuck_count);
+	text_add_value(t, "stuck", buf);
+}
+
 void status_text(const struct executor *x, struct text *t) {
 	text_add(t, "holdfast_status=1\n");
 	add_names(t, x);
@@ -83,6 +95,7 @@ void status_text(const struct executor *x, struct text *t) {
 		add_number(t, "init_start", x->init.start_ticks);
 	}
 	add_streams(t, x);
+	add_stuck(t, &x->killing);
 	if (x->adopted)
 		text_add(t, "adopted=1\n");
 	if (x->adopted_before_exec)
@@ -195,10 +208,14 @@ static void record_text(const struct executor *x, bool log_complete, struct text
 	text_add(t, "crc32=%08x\n", crc32_of(t->at, t->len));
 }
 
+static int open_record(const struct executor *x) {
+	return openat(x->dir, "exit.tmp", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
 void record_reserve(struct executor *x) {
-	x->exit_file = openat(x->dir, "exit.tmp", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (x->exit_file >= 0)
-		(void) posix_fallocate(x->exit_file, 0, RECORD_CAP);
+	AUTO_FD fd = open_record(x);
+	if (fd >= 0)
+		(void) posix_fallocate(fd, 0, RECORD_CAP);
 }
 
 int record_write(struct executor *x, bool log_complete) {
@@ -208,21 +225,15 @@ int record_write(struct executor *x, bool log_complete) {
 	struct stat st;
 	if (fstat(x->dir, &st) == 0 && st.st_nlink == 0)
 		return 0; /* The run directory was removed: nobody is left who could read it. */
-	if (x->exit_file < 0)
-		record_reserve(x);
-	if (x->exit_file < 0)
+	AUTO_FD fd = open_record(x);
+	if (fd < 0)
 		return -errno;
-	if (lseek(x->exit_file, 0, SEEK_SET) < 0)
-		return -errno;
-	int r = write_full(x->exit_file, t.at, t.len);
+	int r = write_full(fd, t.at, t.len);
 	if (r < 0)
 		return r;
-	if (ftruncate(x->exit_file, (off_t) t.len) < 0 || fsync(x->exit_file) < 0)
+	if (ftruncate(fd, (off_t) t.len) < 0 || fsync(fd) < 0)
 		return -errno;
-	if (renameat(x->dir, "exit.tmp", x->dir, "exit") < 0) {
-		int error = -errno;
-		close_fd(&x->exit_file); /* Somebody took exit.tmp away: make a new one next time. */
-		return error;
-	}
-	return fsync(x->dir) < 0 ? -errno : 0;
+	if (renameat(x->dir, "exit.tmp", x->dir, "exit") < 0 || fsync(x->dir) < 0)
+		return -errno;
+	return 0;
 }

@@ -10,7 +10,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 /*
@@ -19,11 +18,17 @@
  */
 static int set_signals(struct executor *x) {
 	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP };
+	static const int wanted[] = { SIGCHLD, WAKE_SIGNAL };
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, dfl = { .sa_handler = SIG_DFL };
 	for (int n = 1; n <= SIGRTMAX; n++)
 		(void) sigaction(n, &ignore, NULL);
-	(void) sigaction(SIGCHLD, &dfl, NULL);
-	sigset_t blocked, child;
+	/* What is ignored does not even reach a signalfd. */
+	sigset_t blocked, told;
+	(void) sigemptyset(&told);
+	for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+		(void) sigaction(wanted[i], &dfl, NULL);
+		(void) sigaddset(&told, wanted[i]);
+	}
 	(void) sigfillset(&blocked);
 	for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
 		(void) sigaction(faults[i], &dfl, NULL);
@@ -31,9 +36,7 @@ static int set_signals(struct executor *x) {
 	}
 	if (sigprocmask(SIG_SETMASK, &blocked, NULL) < 0)
 		return -errno;
-	(void) sigemptyset(&child);
-	(void) sigaddset(&child, SIGCHLD);
-	x->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	x->signals = signalfd(-1, &told, SFD_CLOEXEC | SFD_NONBLOCK);
 	return x->signals < 0 ? -errno : watch(x, x->signals, EPOLLIN, SOURCE_SIGNALS, 0);
 }
 
@@ -51,7 +54,7 @@ static int join_self_procs(struct executor *x) {
 static int become_executor(struct executor *x) {
 	struct proc_stat self;
 	x->pid = getpid();
-	int r = proc_stat_read(x->proc, x->pid, &self);
+	int r = proc_stat_read(x->pid, &self);
 	if (r < 0)
 		return r;
 	x->start_ticks = self.start_ticks;
@@ -64,11 +67,7 @@ static int become_executor(struct executor *x) {
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return -errno;
 	x->epoll = epoll_create1(EPOLL_CLOEXEC);
-	x->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (x->epoll < 0 || x->timer < 0)
-		return -errno;
-	r = watch(x, x->timer, EPOLLIN, SOURCE_TIMER, 0);
-	return r < 0 ? r : set_signals(x);
+	return x->epoll < 0 ? -errno : set_signals(x);
 }
 
 static void open_cgroup(struct executor *x) {
@@ -141,6 +140,9 @@ _Noreturn void executor_adopt(struct executor *x) {
 		tell(x, TOLD_NO_SETUP, strerror(-r));
 		_exit(1);
 	}
+	/* Its own death signal is lost with some programs, and does not reach what the workload has started. */
+	if (x->spec.on_death == ON_DEATH_KILL)
+		stop_request(x, 0, 0);
 	(void) status_write(x);
 	tell(x, TOLD_OK, NULL);
 	executor_loop(x);

@@ -84,7 +84,7 @@ static pid_t clone_child(int cgroup, int *ret_pidfd, bool *ret_into_cgroup) {
 /* Puts the child on record. Only after this may it run. */
 static int record_child(struct executor *x, pid_t pid, int pidfd) {
 	struct proc_stat stat;
-	int r = proc_stat_read(x->proc, pid, &stat);
+	int r = proc_stat_read(pid, &stat);
 	if (r < 0)
 		return r;
 	x->leader.pid = pid;
@@ -104,7 +104,7 @@ static int open_gate(int gate, size_t children) {
 /* The maker has made process 1 and the leader of a new pid namespace. Both are children of ours, at the gate. */
 static void made(struct executor *x, const struct spawn_report *rep) {
 	struct proc_stat stat;
-	int r = proc_stat_read(x->proc, rep->init, &stat);
+	int r = proc_stat_read(rep->init, &stat);
 	if (r == 0) {
 		x->init = (struct init){ .pid = rep->init, .start_ticks = stat.start_ticks };
 		int pidfd = pidfd_of(rep->leader);
@@ -221,7 +221,7 @@ static const char *detail_of(struct executor *x, const struct spawn_report *rep)
 /* Until exec the child bears our name. Only asked when it says no more: then it is the task, or dead. */
 static bool has_been_through_exec(const struct executor *x) {
 	struct proc_stat stat;
-	return proc_stat_read(x->proc, x->leader.pid, &stat) < 0 || strcmp(stat.comm, EXECUTOR_COMM) != 0;
+	return proc_stat_read(x->leader.pid, &stat) < 0 || strcmp(stat.comm, EXECUTOR_COMM) != 0;
 }
 
 /* The pipe has ended without a failure: exec happened, or the child was killed before it. */

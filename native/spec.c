@@ -36,6 +36,7 @@ enum spec_tag {
 	TAG_OOM_SCORE_ADJ,
 	TAG_MEMORY_EVENTS,
 	TAG_MEMORY_PEAK,
+	TAG_ON_DEATH,
 	/* From here on: isolation, and attributes of the process. */
 	TAG_ISOLATE = 40,
 	TAG_MOUNT_SOURCE,
@@ -75,6 +76,7 @@ static const struct {
 	[TAG_LEFTOVERS] = { KIND_INT, offsetof(struct spec, leftovers) },
 	[TAG_OOM_SCORE_ADJ] = { KIND_INT, offsetof(struct spec, oom_score_adj) },
 	[TAG_MEMORY_EVENTS] = { KIND_STRING, offsetof(struct spec, memory_events) },
+	[TAG_ON_DEATH] = { KIND_INT, offsetof(struct spec, on_death) },
 	[TAG_MEMORY_PEAK] = { KIND_STRING, offsetof(struct spec, memory_peak) },
 	[TAG_ISOLATE] = { KIND_INT, offsetof(struct spec, isolate) },
 	[TAG_MOUNT_SOURCE] = { KIND_LIST, offsetof(struct spec, mount_source) },

@@ -18,6 +18,7 @@ struct spec {
 	/* `name soft hard`; see attributes.c. */
 	char **rlimits;
 	int64_t log_max_files, log_max_bytes, oom_score_adj, gate, leftovers;
+	int64_t on_death;
 	int64_t isolate, privileges, caps_bounding, caps_ambient, umask, nice;
 	/* The block that holds all the lists. */
 	char **pointers;
@@ -36,6 +37,9 @@ enum isolate {
 
 /* Bits of `privileges`: what the task gives up before its exec. */
 enum privileges { PRIVILEGES_CAPS = 1, PRIVILEGES_NO_NEW = 2, PRIVILEGES_SECCOMP = 4 };
+
+/* What becomes of the workload when its executor is killed: the next one takes it over, or ends it. */
+enum on_death { ON_DEATH_ADOPT = 0, ON_DEATH_KILL = 1 };
 
 /* `nice` was not asked for: 0, as far as that can be had. */
 #define NICE_UNSET INT64_MIN

@@ -124,10 +124,10 @@ int find_number(const char *text, const char *key, char separator, uint64_t *ret
 	return -ENOENT;
 }
 
-int proc_stat_read(int proc, pid_t pid, struct proc_stat *ret_stat) {
+int proc_stat_read(pid_t pid, struct proc_stat *ret_stat) {
 	char path[32], buf[1024];
-	(void) snprintf(path, sizeof path, "%d/stat", pid);
-	ssize_t n = read_file_at(proc, path, buf, sizeof buf);
+	(void) snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	ssize_t n = read_file_at(-1, path, buf, sizeof buf);
 	if (n < 0)
 		return (int) n;
 	/* The command, in parentheses, may itself hold parentheses and spaces: count from the last one. */

@@ -50,7 +50,7 @@ struct proc_stat {
 	int exit_status; /* of a dead one, as wait() gives it; 0 for those who may not see it */
 };
 /* Returns 0, -ENOENT or -ESRCH when there is no such process, or another -errno. */
-int proc_stat_read(int proc, pid_t pid, struct proc_stat *ret_stat);
+int proc_stat_read(pid_t pid, struct proc_stat *ret_stat);
 
 /* 0 or -errno. */
 int pidfd_signal(int pidfd, int signal);

@@ -313,22 +313,52 @@ void accept_clients(struct executor *x) {
 	}
 }
 
-int listen_at_sock(struct executor *x) {
+/* Binds a socket at `sock`, whatever was there before. Returns it or -errno. */
+static int bind_sock(struct executor *x) {
 	/* sun_path is short; through /proc the run directory may be as deep as it likes. */
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	(void) snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/sock", x->dir);
-	x->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (x->listener < 0)
+	AUTO_FD fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
 		return -errno;
 	if (unlinkat(x->dir, "sock", 0) < 0 && errno != ENOENT)
 		return -errno;
 	/* The directory is 0700; the socket must not be wider for an instant either. */
 	mode_t mask = umask(0177);
-	int r = bind(x->listener, (const struct sockaddr *) &address, sizeof address) < 0 ? -errno : 0;
+	int r = bind(fd, (const struct sockaddr *) &address, sizeof address) < 0 ? -errno : 0;
 	(void) umask(mask);
+	struct stat st;
 	if (r < 0)
 		return r;
-	if (listen(x->listener, BACKLOG) < 0)
+	if (fstatat(x->dir, "sock", &st, AT_SYMLINK_NOFOLLOW) < 0 || listen(fd, BACKLOG) < 0)
 		return -errno;
-	return watch(x, x->listener, EPOLLIN, SOURCE_LISTENER, 0);
+	x->sock_device = st.st_dev;
+	x->sock_inode = st.st_ino;
+	r = watch(x, fd, EPOLLIN, SOURCE_LISTENER, 0);
+	if (r < 0)
+		return r;
+	r = fd;
+	fd = -1;
+	return r;
+}
+
+int listen_at_sock(struct executor *x) {
+	int fd = bind_sock(x);
+	if (fd < 0)
+		return fd;
+	/* After the new one is there: one that cannot be made leaves the old one as it is. */
+	close_watched(x, &x->listener);
+	x->listener = fd;
+	return 0;
+}
+
+void listen_again(struct executor *x) {
+	struct stat st;
+	if (x->phase >= PHASE_RECORDING)
+		return;
+	if (fstatat(x->dir, "sock", &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_ino == x->sock_inode &&
+	    st.st_dev == x->sock_device)
+		return;
+	x->listen_retry_ns = 0;
+	(void) listen_at_sock(x);
 }

@@ -13,7 +13,7 @@ static int ends[2] = { -1, -1 };
 static void begin(void) {
 	static char *none[] = { NULL };
 	x.spec = (struct spec){ .run_id = "0123456789abcdef", .boot_id = "b", .join_procs = none, .self_procs = none };
-	x.dir = x.lock = x.proc = x.listener = x.exit_file = x.told = x.leader.pidfd = x.cgroup_events = -1;
+	x.dir = x.lock = x.listener = x.told = x.leader.pidfd = x.cgroup_events = -1;
 	x.spawn.report = x.logs.dir = -1;
 	x.phase = PHASE_RUNNING;
 	x.leader.ended = true;

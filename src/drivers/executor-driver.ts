@@ -181,7 +181,7 @@ export abstract class ExecutorDriver implements Driver {
   #request(config: TaskConfig): LaunchRequest {
     const { task, allocId, runId, dirs, logs } = config;
     const plan = this.plan(config);
-    const { command, args, oomScoreAdj, rlimits, umask, nice } = plan.config;
+    const { command, args, oomScoreAdj, rlimits, umask, nice, onExecutorDeath } = plan.config;
     return {
       runDir: runDirOf(this.#deps.runsDir, runId),
       leafName: leafName(config),
@@ -208,6 +208,7 @@ export abstract class ExecutorDriver implements Driver {
         // The intent is stored: a start that the agent does not live to see is found by its run directory.
         gate: false,
         leftovers: config.leftovers,
+        ...(onExecutorDeath === 'kill' ? { onExecutorDeath } : {}),
         oomScoreAdj: oomScoreAdj ?? 0,
         isolation: plan.isolation,
         attributes: { rlimits, umask: umask ?? DEFAULT_UMASK, nice },

@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { sleep } from '../base/clock.js';
 import { Deferred } from '../base/deferred.js';
-import { AgentError, describeError } from '../base/errors.js';
+import { AgentError } from '../base/errors.js';
 import type { ProcessRef } from '../base/host.js';
 import type { Logger } from '../base/log.js';
 import type { ExitReport } from '../events/exit-result.js';
@@ -17,13 +17,21 @@ import { applyLimits } from '../executor/leaf-limits.js';
 import type { Resources } from '../jobspec/types.js';
 import { ExecutorClient, REPLY_WITHIN_MS } from '../executor/client.js';
 import type { ExecutorStatus } from '../executor/exit-record.js';
-import { resolveRun, type ResolveDeps, type Resolved } from '../executor/resolve.js';
+import {
+  killRemains,
+  resolveRun,
+  unseatExecutor,
+  wakeExecutor,
+  type ResolveDeps,
+  type Resolved,
+} from '../executor/resolve.js';
 import { readExitFile, removeRunDir } from '../executor/run-dir.js';
 import type { RunHandle } from '../state/store.js';
 import type { ProcessTable } from '../stats/process-table.js';
 import { UsageSampler } from '../stats/sampler.js';
 import type { TaskUsage } from '../stats/usage.js';
 import type { DriverHandle, EmitTaskEvent } from './driver.js';
+import { stopRun } from './stop-run.js';
 import { execToEnd, type ExecOptions, type ExecResult } from './sessions.js';
 
 export interface HandleDeps extends ResolveDeps {
@@ -45,12 +53,9 @@ export interface HandledRun {
   readonly emit: EmitTaskEvent;
 }
 
-/** How long after the deadline of a stop it counts as failed: the executor kills again and again meanwhile. */
-const KILL_MARGIN_MS = 10_000;
 /** Each is a process or two: enough for people and checks, not enough to fill the task's limits. */
 const MOST_SESSIONS = 32;
 const SESSIONS_WITHIN_MS = 2_000;
-const STOP_LOOKS_EVERY_MS = 100;
 /** Waits between looks at an executor that cannot be spoken to. */
 const UNREACHABLE_RETRY_MS = { first: 500, most: 30_000 };
 
@@ -110,28 +115,21 @@ export class ExecutorHandle implements DriverHandle {
   }
 
   async stop(how: { readonly signal: number; readonly graceMs: number }): Promise<void> {
-    const { clock } = this.#deps;
-    const killAtMs = clock.monoMs() + how.graceMs;
-    let asked: ExecutorClient | undefined;
-    let trouble = 'something of it is still there';
-    while (!this.#isOver()) {
-      if (clock.monoMs() > killAtMs + KILL_MARGIN_MS) {
-        throw new AgentError('kill_failed', `the task did not end after its kill deadline: ${trouble}`, {
-          recoverable: true,
-        });
-      }
-      const client = this.#client;
-      if (client !== undefined && client !== asked) {
-        // An executor that has just taken over knows nothing of the stop: it is asked again, with what is left.
-        try {
-          await client.stop({ signal: how.signal, graceMs: Math.max(0, killAtMs - clock.monoMs()) });
-          asked = client;
-        } catch (error) {
-          trouble = describeError(error);
-        }
-      }
-      await this.#endedWithin(STOP_LOOKS_EVERY_MS);
-    }
+    const { runId, runDir, leaf } = this.#run;
+    await stopRun(
+      this.#deps.clock,
+      {
+        isOver: () => this.#over,
+        client: () => this.#client,
+        endedWithin: (ms) => this.#endedWithin(ms),
+        wake: () => wakeExecutor(this.#deps, runDir),
+        unseat: () => unseatExecutor(this.#deps, runDir),
+        killRemains: async () => {
+          await killRemains(this.#deps, { runId }, leaf);
+        },
+      },
+      how,
+    );
   }
 
   usage(): Promise<TaskUsage | undefined> {
@@ -189,10 +187,6 @@ export class ExecutorHandle implements DriverHandle {
         recoverable: true,
       });
     return client;
-  }
-
-  #isOver(): boolean {
-    return this.#over;
   }
 
   async #endedWithin(ms: number): Promise<void> {

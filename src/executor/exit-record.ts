@@ -26,6 +26,8 @@ export interface ExecutorStatus {
   readonly startedAtMs: number | undefined;
   /** True after another executor took over from one that died. */
   readonly adopted: boolean;
+  /** Processes that do not die although they were sent SIGKILL: pid, command, and where in the kernel they wait. */
+  readonly stuck: string | undefined;
   /** Version of the executor; undefined when it does not say. */
   readonly version: string | undefined;
 }
@@ -76,6 +78,7 @@ export function parseStatus(text: string): Read<ExecutorStatus> {
       workload,
       startedAtMs: nsToMs(values.get('started_at_ns')),
       adopted: values.get('adopted') === '1',
+      stuck: values.get('stuck'),
       version: values.get('version'),
     },
   };

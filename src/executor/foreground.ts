@@ -1,5 +1,5 @@
 /**
- * Owns the short-lived foreground process of the executor program: starts `run DIR` or `adopt DIR` and gives its exit
+ * Owns the short-lived foreground process of the executor program: starts `run DIR`, `adopt DIR` and the like, and gives its exit
  * status with what it said. The executor itself has forked away from it and is nobody's child.
  */
 import { spawn } from 'node:child_process';
@@ -20,11 +20,14 @@ const MOST_SAID_BYTES = 4096;
 /** How long its standard error may stay open after its end. */
 const STDERR_WITHIN_MS = 500;
 
+/** `wake` and `unseat` are for an executor that does not answer; native/README.md has them all. */
+export type ExecutorCommand = 'run' | 'adopt' | 'wake' | 'unseat';
+
 /** What is asked of the executor program. */
 export interface ForegroundCall {
   readonly clock: Clock;
   readonly executorPath: string;
-  readonly command: 'run' | 'adopt';
+  readonly command: ExecutorCommand;
   readonly runDir: string;
   /** After this it is killed; the executor, if there is one already, is not. */
   readonly withinMs: number;

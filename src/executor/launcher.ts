@@ -8,7 +8,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { Clock } from '../base/clock.js';
 import { describeError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
-import type { ForegroundEnd } from './foreground.js';
+import type { ExecutorCommand, ForegroundEnd } from './foreground.js';
 
 /** How long a foreground process that was killed may take to be gone before nothing more is expected of the helper. */
 const GONE_WITHIN_MS = 2_000;
@@ -65,7 +65,7 @@ export class Launcher implements Disposable {
   }
 
   /** Runs `<executor> <command> <dir>` to the end of its foreground process. Only while `isReady`. Never rejects. */
-  run(command: 'run' | 'adopt', dir: string, withinMs: number): Promise<ForegroundEnd> {
+  run(command: ExecutorCommand, dir: string, withinMs: number): Promise<ForegroundEnd> {
     const helper = this.#helper;
     if (helper === undefined)
       return Promise.resolve({ kind: 'unclear', detail: 'the launcher is not there' });

@@ -52,6 +52,8 @@ export interface ExecutorSpec {
   readonly memoryEvents: string | undefined;
   /** File with the peak: v2 `memory.peak`, v1 `memory.max_usage_in_bytes`. */
   readonly memoryPeak: string | undefined;
+  /** `kill`: the workload ends with its executor instead of being taken over. Absent = `adopt`. */
+  readonly onExecutorDeath?: 'adopt' | 'kill' | undefined;
   /** Absent = everything is the host's. */
   readonly isolation?: SpecIsolation | undefined;
   /** Absent = umask 022, niceness 0, limits as the executor has them. */
@@ -123,6 +125,7 @@ const SPEC_TAG = {
   oomScoreAdj: 18,
   memoryEvents: 19,
   memoryPeak: 20,
+  onExecutorDeath: 21,
 } as const;
 
 /** Bytes of a frame before its fields, after the length word: u16 type, u16 request. */
@@ -205,6 +208,8 @@ export function encodeSpec(spec: ExecutorSpec): Buffer {
   int(SPEC_TAG.oomScoreAdj, spec.oomScoreAdj);
   text(SPEC_TAG.memoryEvents, spec.memoryEvents);
   text(SPEC_TAG.memoryPeak, spec.memoryPeak);
+  if (spec.onExecutorDeath !== undefined)
+    int(SPEC_TAG.onExecutorDeath, spec.onExecutorDeath === 'kill' ? 1 : 0);
   fields.push(...isolationFields(spec.isolation, spec.attributes, field));
   const bytes = Buffer.concat([Buffer.from(SPEC_MAGIC, 'latin1'), encodeFields(fields)]);
   if (bytes.length > MAX_SPEC_BYTES) {
@@ -254,6 +259,14 @@ export function decodeSpec(bytes: Buffer): ExecutorSpec {
     oomScoreAdj: int(SPEC_TAG.oomScoreAdj),
     memoryEvents: optional(SPEC_TAG.memoryEvents),
     memoryPeak: optional(SPEC_TAG.memoryPeak),
+    ...whenThere(
+      'onExecutorDeath',
+      has(SPEC_TAG.onExecutorDeath)
+        ? int(SPEC_TAG.onExecutorDeath) === 1
+          ? ('kill' as const)
+          : ('adopt' as const)
+        : undefined,
+    ),
     ...whenThere('isolation', readIsolation(fields)),
     ...whenThere('attributes', readAttributes(fields)),
   };

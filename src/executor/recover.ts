@@ -50,8 +50,16 @@ export type Verdict =
     }
   /** It is over, and what was written about that cannot be read. */
   | { readonly kind: 'unknown'; readonly detail: string; readonly killFirst: boolean }
-  /** It may be running: ask again. `settling` = likely to be clear within a moment. */
-  | { readonly kind: 'unreachable'; readonly detail: string; readonly settling: boolean };
+  /**
+   * It may be running: ask again. `settling` = likely to be clear within a moment; `wake` = its executor is there and
+   * cannot be spoken to: it may be stopped, or its socket was removed.
+   */
+  | {
+      readonly kind: 'unreachable';
+      readonly detail: string;
+      readonly settling: boolean;
+      readonly wake: boolean;
+    };
 
 /** Puts a run into exactly one drawer. */
 export function decideVerdict(facts: RunFacts): Verdict {
@@ -71,10 +79,10 @@ function afterReboot(facts: RunFacts): Verdict {
 }
 
 function withExecutor(facts: RunFacts): Verdict {
-  if (facts.socket === 'mute') return unreachable('its executor does not answer', true);
+  if (facts.socket === 'mute') return unreachable('its executor does not answer', true, true);
   if (facts.socket === 'closed') {
     // Between ready and the socket, or between the record and leaving, this lasts a moment.
-    return unreachable('its executor lives and does not listen', true);
+    return unreachable('its executor lives and does not listen', true, true);
   }
   const state = facts.status.kind === 'ok' ? facts.status.value.state : undefined;
   if (state === 'ready' || state === 'starting')
@@ -139,6 +147,6 @@ function unknown(why: string, killFirst: boolean): Verdict {
   return { kind: 'unknown', detail: `what was written about its end cannot be read: ${why}`, killFirst };
 }
 
-function unreachable(detail: string, settling: boolean): Verdict {
-  return { kind: 'unreachable', detail, settling };
+function unreachable(detail: string, settling: boolean, wake = false): Verdict {
+  return { kind: 'unreachable', detail, settling, wake };
 }

@@ -47,6 +47,9 @@ export type Resolved =
 
 const SETTLE_WITHIN_MS = 3_000;
 const SETTLE_EVERY_MS = 50;
+/** An executor that has just left, or is about to listen, is clear by then. */
+const WAKE_AT_LOOK = 3;
+const WAKE_WITHIN_MS = 2_000;
 /** How long the remains of a run may take to die; a process in the kernel's hands can take for ever. */
 const KILL_WITHIN_MS = 5_000;
 const ADOPT_WITHIN_MS = 10_000;
@@ -56,6 +59,7 @@ export async function resolveRun(deps: ResolveDeps, run: KnownRun): Promise<Reso
   const deadlineMs = deps.clock.monoMs() + (deps.settleWithinMs ?? SETTLE_WITHIN_MS);
   let tookOver = false;
   let seenUnclaimed = false;
+  let looks = 0;
   for (;;) {
     const gathered = await gatherFacts(deps, run).catch(describeError);
     // What could not be looked at may be running.
@@ -68,6 +72,10 @@ export async function resolveRun(deps: ResolveDeps, run: KnownRun): Promise<Reso
       if (taken.kind === 'refused') return { kind: 'unreachable', detail: taken.detail };
       tookOver ||= taken.kind === 'taken';
     } else if (verdict.kind === 'unreachable' && verdict.settling && !late) {
+      looks += 1;
+      // Most of them settle by themselves. One that was stopped, or whose socket was removed, does not.
+      if (verdict.wake && (looks === WAKE_AT_LOOK || gathered.facts.socket === 'mute'))
+        await wakeExecutor(deps, run.runDir);
       await sleep(deps.clock, SETTLE_EVERY_MS);
     } else if (verdict.kind === 'never_started' && gathered.facts.claim.kind === 'taken' && !seenUnclaimed) {
       // Between two forks of a starting executor one look can miss it; it cannot hide from two.
@@ -141,6 +149,28 @@ type TakeOver =
   | { readonly kind: 'look_again' }
   | { readonly kind: 'refused'; readonly detail: string };
 
+/** Asks a silent executor to go on and to make its socket anew. Harmless when there is none. */
+export async function wakeExecutor(deps: ResolveDeps, runDir: string): Promise<void> {
+  await runForeground({
+    ...deps,
+    launcher: deps.launcher,
+    command: 'wake',
+    runDir,
+    withinMs: WAKE_WITHIN_MS,
+  });
+}
+
+/** Kills an executor that stays silent, so that another one can take over. Its workload goes on meanwhile. */
+export async function unseatExecutor(deps: ResolveDeps, runDir: string): Promise<void> {
+  await runForeground({
+    ...deps,
+    launcher: deps.launcher,
+    command: 'unseat',
+    runDir,
+    withinMs: WAKE_WITHIN_MS,
+  });
+}
+
 async function takeOver(deps: ResolveDeps, runDir: string): Promise<TakeOver> {
   const end = await runForeground({
     clock: deps.clock,
@@ -158,7 +188,11 @@ async function takeOver(deps: ResolveDeps, runDir: string): Promise<TakeOver> {
 }
 
 /** Kills what is in the run's cgroup, and the processes that carry its run id. @returns true when nothing is left */
-async function killRemains(deps: ResolveDeps, run: KnownRun, leaf: CgroupLeaf | undefined): Promise<boolean> {
+export async function killRemains(
+  deps: ResolveDeps,
+  run: Pick<KnownRun, 'runId'>,
+  leaf: CgroupLeaf | undefined,
+): Promise<boolean> {
   if (leaf !== undefined && !(await killLeaf(deps.clock, leaf, KILL_WITHIN_MS))) return false;
   const deadlineMs = deps.clock.monoMs() + KILL_WITHIN_MS;
   for (;;) {

@@ -36,6 +36,8 @@ export interface ProgramConfig {
   readonly umask: number | undefined;
   /** Undefined = 0. */
   readonly nice: number | undefined;
+  /** When the executor of the task is killed: another one takes over, or the task ends. */
+  readonly onExecutorDeath: 'adopt' | 'kill';
 }
 
 /** Config of `raw_exec`: a program run with no isolation of files. */
@@ -121,6 +123,7 @@ const program = {
   ulimit: rlimits().default([]),
   umask: octal().optional(),
   nice: whole(NICE.least, NICE.most).optional(),
+  on_executor_death: oneOf('adopt', 'kill').default('adopt'),
 };
 
 const RAW_EXEC = z.strictObject(program);
@@ -224,6 +227,7 @@ function programOf(read: z.output<typeof RAW_EXEC>): ProgramConfig {
     rlimits: read.ulimit,
     umask: read.umask,
     nice: read.nice,
+    onExecutorDeath: read.on_executor_death,
   };
 }
 

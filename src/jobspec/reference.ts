@@ -128,6 +128,7 @@ const DRIVERS = `## config
 | \`work_dir\` | string | the task's directory | Working directory, absolute |
 | \`oom_score_adj\` | number (0…1000) | \`0\` | Higher = killed earlier when the host runs out of memory. Never inherited from the agent |
 | \`ulimit\` ✚ | block | see below | Limits of setrlimit(2), each \`"SOFT:HARD"\`, one number for both, or \`"unlimited"\`: \`ulimit { nofile = "1024:4096" }\`. One that cannot be set is a failed start |
+| \`on_executor_death\` ✚ | \`adopt\` or \`kill\` | \`"adopt"\` | What happens when the executor of the task is killed: another one takes over and the task does not notice, or the task ends with it |
 | \`umask\` ✚ | octal text | \`"022"\` | Mode bits that new files do not get |
 | \`nice\` ✚ | number (-20…19) | \`0\` | Higher = others go first |
 

@@ -161,6 +161,7 @@ describe('status', () => {
         startedAtMs: 1700000000123,
         adopted: false,
         version: '0.1.0',
+        stuck: undefined,
       },
     });
   });

@@ -32,6 +32,7 @@ const RUNNING: ExecutorStatus = {
   startedAtMs: 1,
   adopted: false,
   version: undefined,
+  stuck: undefined,
 };
 const READY: ExecutorStatus = { ...RUNNING, state: 'ready', workload: undefined };
 

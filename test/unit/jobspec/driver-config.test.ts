@@ -24,7 +24,13 @@ function messageOf(run: () => unknown): string {
 }
 
 /** What a task gets that says nothing of its process. */
-const PLAIN = { oomScoreAdj: undefined, rlimits: [], umask: undefined, nice: undefined };
+const PLAIN = {
+  oomScoreAdj: undefined,
+  rlimits: [],
+  umask: undefined,
+  nice: undefined,
+  onExecutorDeath: 'adopt',
+};
 
 describe('parseRawExecConfig', () => {
   it('reads every key', () => {
@@ -38,6 +44,7 @@ describe('parseRawExecConfig', () => {
           ulimit: [{ nofile: '1024:4096', core: 'unlimited', nproc: 50 }],
           umask: '027',
           nice: 5,
+          on_executor_death: 'kill',
         },
         'task "a"',
       ),
@@ -53,6 +60,7 @@ describe('parseRawExecConfig', () => {
         ],
         umask: 0o027,
         nice: 5,
+        onExecutorDeath: 'kill',
       },
     );
   });
@@ -97,7 +105,7 @@ describe('parseRawExecConfig', () => {
     [{ command: 'sh', argz: [] }, 'driver raw_exec has no key `argz` (did you mean `args`?)'],
     [
       { command: 'sh', port_map: {} },
-      'driver raw_exec has no key `port_map` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice)',
+      'driver raw_exec has no key `port_map` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice, on_executor_death)',
     ],
     [
       { command: 'sh', cgroup_v2_override: '/x' },
@@ -106,7 +114,7 @@ describe('parseRawExecConfig', () => {
     [
       { args: 1, x: 1 },
       '`command`: it is missing, and required; `args`: expected a list of strings, found the number 1; ' +
-        'driver raw_exec has no key `x` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice)',
+        'driver raw_exec has no key `x` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice, on_executor_death)',
     ],
   ];
   for (const [config, expected] of BROKEN) {

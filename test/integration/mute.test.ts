@@ -1,0 +1,110 @@
+/** Executors that were killed, stopped, or lost their socket: a stop still ends the task, and in good time. */
+import assert from 'node:assert/strict';
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { isAlive, readProcessStat, type ProcessRef } from '../../src/base/host.js';
+import { RealAgent, type TaskView } from '../helpers/real-agent.js';
+import { until } from '../helpers/until.js';
+
+/** Less than the second that a timer anywhere on the way would take. */
+const SOON_MS = 1000;
+
+async function start(
+  agent: RealAgent,
+  id: string,
+  config: object = {},
+): Promise<{ view: TaskView; dir: string; executor: ProcessRef; workload: ProcessRef }> {
+  await agent.register({
+    ID: id,
+    Type: 'service',
+    TaskGroups: [
+      {
+        Name: 'group',
+        Tasks: [
+          {
+            Name: 'task',
+            Driver: 'raw_exec',
+            Config: { command: '/bin/sleep', args: ['1000'], ...config },
+            RestartPolicy: { Attempts: 0, Mode: 'fail' },
+            KillTimeout: 1e9,
+            Resources: { CPU: 50, MemoryMB: 64 },
+          },
+        ],
+      },
+    ],
+  });
+  const [view] = await agent.untilTasks(id, 'runs', (tasks) =>
+    tasks.some(({ state }) => state.State === 'running' && state.Holdfast.Pid !== null),
+  );
+  assert.ok(view !== undefined);
+  const runId = view.state.Holdfast.RunID ?? '';
+  return { view, dir: agent.runDir(runId), ...agent.processesOfRun(runId) };
+}
+
+/** Milliseconds from asking for a stop until the workload is gone. */
+async function stop(agent: RealAgent, id: string, workload: ProcessRef): Promise<number> {
+  const fromMs = performance.now();
+  await agent.request('DELETE', `/v1/job/${id}`);
+  await until('the workload is gone', () => !isAlive(workload), { timeoutMs: 30_000, everyMs: 2 });
+  const tookMs = performance.now() - fromMs;
+  await agent.untilTasks(id, 'is over', (tasks) => tasks.every(({ state }) => state.State === 'dead'));
+  return tookMs;
+}
+
+const supervisionLost = async (agent: RealAgent, id: string): Promise<boolean> =>
+  (await agent.events(id)).some(({ Type }) => Type === 'Supervision Lost');
+
+describe('a stop', { timeout: 120_000 }, () => {
+  it('of a run that was taken over is as quick as any other', async () => {
+    await using agent = await RealAgent.start();
+    const { executor, workload, view } = await start(agent, 'orphan');
+    process.kill(executor.pid, 'SIGKILL');
+    await until('it is taken over', () => supervisionLost(agent, 'orphan'));
+    const tookMs = await stop(agent, 'orphan', workload);
+    assert.ok(tookMs < SOON_MS, `${tookMs} ms`);
+    const [run] = await agent.runs(view.allocId, 'task');
+    assert.equal(run?.Exit?.Kind, 'signaled');
+  });
+
+  it('G17: of a run whose executor is stopped wakes it, and the end is the true one', async () => {
+    await using agent = await RealAgent.start();
+    const { executor, workload, view } = await start(agent, 'mute');
+    process.kill(executor.pid, 'SIGSTOP');
+    await until('it is stopped', () => readProcessStat(executor.pid)?.state === 'T');
+    await stop(agent, 'mute', workload);
+    const [run] = await agent.runs(view.allocId, 'task');
+    assert.equal(run?.Exit?.Kind, 'signaled');
+    assert.equal(await supervisionLost(agent, 'mute'), false);
+  });
+});
+
+describe('G12: an executor without its socket', { timeout: 120_000 }, () => {
+  it('is found again by an agent that comes back', async () => {
+    await using agent = await RealAgent.start();
+    const { executor, workload, dir } = await start(agent, 'lost');
+    await agent.kill();
+    rmSync(join(dir, 'sock'));
+    await agent.start();
+    await until('the socket is back', () => existsSync(join(dir, 'sock')));
+    const [view] = await agent.untilTasks('lost', 'runs', (tasks) =>
+      tasks.some(({ state }) => state.State === 'running'),
+    );
+    assert.equal(view?.state.Holdfast.Pid, workload.pid);
+    assert.ok(isAlive(executor), 'it is the same executor');
+    assert.equal(await supervisionLost(agent, 'lost'), false);
+    await stop(agent, 'lost', workload);
+  });
+});
+
+describe('G13: on_executor_death = "kill"', { timeout: 120_000 }, () => {
+  it('the task ends with its executor, and its end is unknown or the true one', async () => {
+    await using agent = await RealAgent.start();
+    const { executor, workload, view } = await start(agent, 'bound', { on_executor_death: 'kill' });
+    process.kill(executor.pid, 'SIGKILL');
+    await until('the workload is gone', () => !isAlive(workload));
+    await agent.untilTasks('bound', 'is over', (tasks) => tasks.every(({ state }) => state.State === 'dead'));
+    const [run] = await agent.runs(view.allocId, 'task');
+    assert.ok(['signaled', 'unknown'].includes(run?.Exit?.Kind ?? ''), JSON.stringify(run?.Exit));
+  });
+});
