@@ -88,9 +88,14 @@ describe('status of a deployment', () => {
 
 describe('status of an alloc', () => {
   it('says whether it is healthy, and why not', () => {
-    const unwell = { Healthy: false, Timestamp: '', Canary: false, ModifyIndex: 1 };
-    const health = { ...unwell, Holdfast: { Detail: 'task server was not running for 10s' } };
-    const rows = [{ ...runningRow(), alloc: alloc('7a1c9d2e', { DeploymentStatus: health as never }) }];
+    const health = {
+      Healthy: false,
+      Timestamp: '',
+      Canary: false as const,
+      ModifyIndex: 1,
+      Holdfast: { Detail: 'task server was not running for 10s' },
+    };
+    const rows = [{ ...runningRow(), alloc: alloc('7a1c9d2e', { DeploymentStatus: health }) }];
     assert.match(
       sheet({ rows }, 120).join('\n'),
       /running, unhealthy: task server was not running for 10s, created/,
