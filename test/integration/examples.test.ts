@@ -31,6 +31,7 @@ const EXPECTED: Readonly<
     tasks: { prepare: complete, clock: complete, work: complete, tidy: complete },
   },
   'templates.hcl': { code: 0, tasks: { show: complete } },
+  'terminal.hcl': { code: 0, tasks: { paint: complete } },
   'two-tasks.hcl': { code: 0, tasks: { writer: run, reader: run } },
   'web.hcl': { code: 0, tasks: { server: run } },
   'web.json': { code: 0, tasks: { server: run } },
