@@ -94,6 +94,7 @@ export class Watch {
   readonly #launched = new Set<string>();
   #children = new Set<string>();
   #stopping = new Set<string>();
+  #known = new Set<string>();
   /** How often somebody asked for the job that fails. */
   flakyAsked = 0;
 
@@ -123,6 +124,7 @@ export class Watch {
   #look(): void {
     this.#lookAtLaunches();
     this.#lookAtStops();
+    this.#lookAtRefills();
     this.#lookAtSuccessors();
   }
 
@@ -160,6 +162,28 @@ export class Watch {
     ).length;
     if (moving > group.update.maxParallel)
       this.#violate(`${moving} places are on their way, ${group.update.maxParallel} may be`);
+  }
+
+  /** What has failed does not spread to places that held something else, when there is something stable. */
+  #lookAtRefills(): void {
+    const { records, scheduling } = this.#rig.disk;
+    const job = records.getJob(WEB)?.record;
+    const deployments = scheduling.listDeployments({ jobId: WEB }).map(({ record }) => record);
+    const allocs = records.listAllocs({ jobId: WEB }).map(({ record }) => record);
+    const fresh = allocs.filter(({ id }) => !this.#known.has(id));
+    this.#known = new Set(allocs.map(({ id }) => id));
+    const failed = deployments.findLast(({ jobVersion }) => jobVersion === job?.version);
+    const hasStable = deployments.some(({ jobVersion, status }) => {
+      const version = records.getJobVersion(WEB, jobVersion)?.record;
+      return status === 'successful' && version !== undefined && !version.stopped;
+    });
+    if (failed?.status !== 'failed' || !hasStable) return;
+    for (const alloc of fresh) {
+      const before = allocs.filter(({ index, id }) => index === alloc.index && id !== alloc.id).at(-1);
+      if (alloc.jobVersion !== job?.version || before === undefined) continue;
+      if (before.jobVersion !== job.version)
+        this.#violate(`place ${alloc.index} is filled with what has failed`);
+    }
   }
 
   #lookAtSuccessors(): void {

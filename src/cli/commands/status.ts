@@ -76,7 +76,7 @@ async function showTarget(cli: Cli, text: string): Promise<void> {
     await writeJson(cli, { Job: await fetchJob(cli, target), Allocations: full });
     return;
   }
-  const [job, deployments, launches, rows, events, logs, checks] = await Promise.all([
+  const [job, deployments, launches, rows, events, logs, checks, inForce] = await Promise.all([
     fetchJob(cli, target),
     fetchDeployments(cli, target),
     target.kind === 'job' ? fetchLaunches(cli, target.jobId, known) : [],
@@ -84,8 +84,9 @@ async function showTarget(cli: Cli, text: string): Promise<void> {
     fetchEvents(cli, target),
     fetchTails(cli, target, allocs),
     fetchChecks(cli, allocs),
+    fetchInForce(cli, allocs),
   ]);
-  const data = { target: text, job, deployments, launches, rows, events, logs, checks };
+  const data = { target: text, job, deployments, launches, rows, events, logs, checks, inForce };
   await cli.output.write(`${renderStatus(data, lookOf(cli)).join('\n')}\n`);
 }
 
@@ -148,6 +149,18 @@ async function fetchChecks(
       `/v1/client/allocation/${ID}/checks`,
     );
     return [ID, Object.values(checks)] as const;
+  });
+  return Object.fromEntries(found);
+}
+
+/** What the tasks of a few live allocs really got. */
+async function fetchInForce(
+  cli: Cli,
+  allocs: Target['allocs'],
+): Promise<Readonly<Record<string, Allocation['TaskStates']>>> {
+  const found = await mapBounded(allocs.filter(isLive).slice(-MOST_TAILS), MOST_TAILS, async ({ ID }) => {
+    const { TaskStates } = await cli.client.get<Allocation>(`/v1/allocation/${ID}`);
+    return [ID, TaskStates] as const;
   });
   return Object.fromEntries(found);
 }

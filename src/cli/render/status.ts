@@ -2,6 +2,7 @@
 import {
   nsToMs,
   rfc3339ToMs,
+  type Allocation,
   type CheckView,
   type Deployment,
   type Job,
@@ -12,6 +13,7 @@ import type { Look, Tone } from '../output.js';
 import { isLive } from '../target.js';
 import { describeDeployment } from '../rollout.js';
 import { renderEventLines } from './events.js';
+import { describeInForce } from './in-force.js';
 import type { PsRow } from './ps.js';
 import { taskStatus } from './task-status.js';
 import { pad, plural, sanitize, truncate, wrap } from './text.js';
@@ -46,6 +48,8 @@ export interface StatusData {
   readonly events: readonly TaskEventRow[];
   readonly logs: readonly LogTail[];
   /** By alloc id. */
+  readonly inForce?: Readonly<Record<string, Allocation['TaskStates']>>;
+  /** By alloc id. */
   readonly checks?: Readonly<Record<string, readonly CheckView[]>>;
 }
 
@@ -67,7 +71,7 @@ export function renderStatus(data: StatusData, look: Look): string[] {
     ...(data.job === null ? [] : [field('Job', jobText(data.job, look.nowMs), look)]),
     ...deploymentLines(data.deployments ?? [], look),
     ...launchLines(data.launches ?? [], look),
-    ...allocLines(data.rows, look),
+    ...allocLines(data, look),
     ...checkLines(data, look),
     ...section(
       'Events',
@@ -161,7 +165,7 @@ function rescheduleLine({ Holdfast, NextAllocation }: PsRow['alloc'], look: Look
 }
 
 /** A line for each alloc, and below it one for each of its tasks. */
-function allocLines(rows: readonly PsRow[], look: Look): string[] {
+function allocLines({ rows, inForce }: StatusData, look: Look): string[] {
   const lines: string[] = [];
   let previous: string | undefined;
   for (const row of rows) {
@@ -175,9 +179,20 @@ function allocLines(rows: readonly PsRow[], look: Look): string[] {
       lines.push(...rescheduleLine(alloc, look));
       previous = alloc.ID;
     }
-    if (row.task !== undefined) lines.push(taskLine(row, look));
+    if (row.task === undefined) continue;
+    lines.push(taskLine(row, look));
+    const seen = inForce?.[alloc.ID]?.[row.task]?.Holdfast.InForce;
+    if (seen !== undefined) lines.push(...inForceLines(describeInForce(seen), look));
   }
   return lines;
+}
+
+/** Nothing of it is cut off. */
+function inForceLines(text: string, look: Look): string[] {
+  const indent = ' '.repeat(6);
+  return wrap(sanitize(`isolation: ${text}`), look.width - indent.length).map((line) =>
+    look.paint('dim', indent + line),
+  );
 }
 
 function taskLine(row: PsRow, look: Look): string {
