@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 
 const BENCH = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
 
-test('npm run bench -- --quick prints a ratio for every measure', async () => {
+test('G35: npm run bench -- --quick prints a ratio for every measure', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [BENCH, '--quick']);
   const lines = stdout.trimEnd().split('\n');
   assert.match(lines[0] ?? '', /holdfast +floor +ratio/);
