@@ -121,14 +121,13 @@ int find_number(const char *text, const char *key, char separator, uint64_t *ret
 	return -ENOENT;
 }
 
-/* What follows the `count`th space, or null. */
-static const char *after_spaces(const char *p, int count) {
-	for (; p && count > 0; count--) {
-		p = strchr(p, ' ');
-		if (p)
-			p++;
+/* The number that follows the `count`th space; 0 when there are not so many. */
+static uint64_t number_after(const char *p, int count) {
+	for (; *p != '\0'; p++) {
+		if (*p == ' ' && --count == 0)
+			return strtoull(p + 1, NULL, 10);
 	}
-	return p;
+	return 0;
 }
 
 int proc_stat_read(pid_t pid, struct proc_stat *ret_stat) {
@@ -145,16 +144,17 @@ int proc_stat_read(pid_t pid, struct proc_stat *ret_stat) {
 	if (p[1] != ' ')
 		return -EBADMSG;
 	p += 2;
-	const char *ppid = after_spaces(p, 1), *start = after_spaces(p, 19);
-	if (!start)
+	uint64_t start = number_after(p, 19);
+	/* Only the kernel itself starts at tick 0. */
+	if (start == 0)
 		return -EBADMSG;
 	/* The last field, since Linux 3.5. */
 	const char *last = strrchr(p, ' ');
 	*ret_stat = (struct proc_stat){ .state = *p,
-					.ppid = (pid_t) strtol(ppid, NULL, 10),
-					.pgrp = (pid_t) strtol(after_spaces(p, 2), NULL, 10),
-					.session = (pid_t) strtol(after_spaces(p, 3), NULL, 10),
-					.start_ticks = strtoull(start, NULL, 10),
+					.ppid = (pid_t) number_after(p, 1),
+					.pgrp = (pid_t) number_after(p, 2),
+					.session = (pid_t) number_after(p, 3),
+					.start_ticks = start,
 					.exit_status = last ? (int) strtol(last, NULL, 10) : 0 };
 	(void) format_text(ret_stat->comm, sizeof ret_stat->comm, "%.*s", (int) (comm_end - name - 1), name + 1);
 	return 0;

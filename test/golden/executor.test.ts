@@ -84,7 +84,7 @@ const shapeOf = (frames: readonly Frame[]): unknown =>
 /** The same requests, each with a field more. */
 function withUnknownFields(requests: Buffer): Buffer {
   const parts: Buffer[] = [];
-  for (let at = 0; at < requests.length; ) {
+  for (let at = 0; at < requests.length;) {
     const length = requests.readUInt32LE(at);
     const frame = Buffer.concat([requests.subarray(at, at + 4 + length), UNKNOWN]);
     frame.writeUInt32LE(length + UNKNOWN.length, 0);
@@ -99,10 +99,7 @@ describe('what release 0.1.0 wrote', () => {
     const full = json('spec-full.json');
     const plain: unknown = JSON.parse(JSON.stringify(decodeSpec(read('spec-full'))));
     assert.deepEqual(plain, full);
-    assert.deepEqual(
-      decodeSpec(Buffer.concat([read('spec-full'), UNKNOWN])),
-      decodeSpec(read('spec-full')),
-    );
+    assert.deepEqual(decodeSpec(Buffer.concat([read('spec-full'), UNKNOWN])), decodeSpec(read('spec-full')));
   });
 
   for (const [name, change, more] of [
@@ -128,14 +125,25 @@ describe('what release 0.1.0 wrote', () => {
       assert.equal(found.kind, 'ok');
       assert.deepEqual(parseStatus(`${text}of_a_later_release=1\n`), found);
     }
-    for (const name of readdirSync(GOLDEN).filter((file) => file.startsWith('exit-') && !file.endsWith('.json'))) {
+    for (const name of readdirSync(GOLDEN).filter(
+      (file) => file.startsWith('exit-') && !file.endsWith('.json'),
+    )) {
       const record: unknown = JSON.parse(JSON.stringify(parseExitRecord(read(name))));
       assert.deepEqual(record, json(`${name}.json`), name);
     }
   });
 
   it('G14: a status with only what the first executors had to say is enough', () => {
-    const least = ['holdfast_status', 'run_id', 'boot_id', 'state', 'executor_pid', 'executor_start', 'pid', 'pid_start'];
+    const least = [
+      'holdfast_status',
+      'run_id',
+      'boot_id',
+      'state',
+      'executor_pid',
+      'executor_start',
+      'pid',
+      'pid_start',
+    ];
     const text = read('status')
       .toString('utf8')
       .split('\n')

@@ -68,11 +68,15 @@ describe('an idle executor', () => {
     if (isStatic) assert.ok(statSync(EXECUTOR).size <= MAX_STATIC_FILE_KIB * 1024, 'the program has grown');
   });
 
-  it('G36: is protected from the OOM killer, its task is not', { skip: !mayLowerScore() && 'not allowed here' }, async () => {
-    await using run = await new Run({ sh: 'sleep 1000' }).started();
-    assert.equal(read(run.executor.pid, 'oom_score_adj'), '-1000\n');
-    assert.equal(read(run.workload.pid, 'oom_score_adj'), '0\n');
-  });
+  it(
+    'G36: is protected from the OOM killer, its task is not',
+    { skip: !mayLowerScore() && 'not allowed here' },
+    async () => {
+      await using run = await new Run({ sh: 'sleep 1000' }).started();
+      assert.equal(read(run.executor.pid, 'oom_score_adj'), '-1000\n');
+      assert.equal(read(run.workload.pid, 'oom_score_adj'), '0\n');
+    },
+  );
 });
 
 describe('a busy executor', () => {
