@@ -44,9 +44,7 @@ export async function measureExecStart({ agent, floor, sizes }: Bench): Promise<
   for (let number = 0; number < sizes.stops; number += 1) {
     const id = `exec-${number}`;
     const fromMs = performance.timeOrigin + performance.now();
-    await agent.register(
-      job(id, 'batch', 1, { command: '/bin/date', args: ['+%s%N'] }, NO_RESTART, 'exec'),
-    );
+    await agent.register(job(id, 'batch', 1, { command: '/bin/date', args: ['+%s%N'] }, NO_RESTART, 'exec'));
     const [view] = await agent.untilTasks(id, 'is over', (tasks) =>
       tasks.some(({ state }) => state.State === 'dead'),
     );
@@ -121,7 +119,12 @@ export async function measureRecord({ floor, sizes, dir }: Bench): Promise<reado
   const row = { unit: 'ms', against: 'wait + durable file in C', isRate: false };
   return [
     { what: 'exit → on record, p50', holdfast: quantile(tookMs, 0.5), floor: quantile(floorMs, 0.5), ...row },
-    { what: 'exit → on record, p99', holdfast: quantile(tookMs, 0.99), floor: quantile(floorMs, 0.99), ...row },
+    {
+      what: 'exit → on record, p99',
+      holdfast: quantile(tookMs, 0.99),
+      floor: quantile(floorMs, 0.99),
+      ...row,
+    },
   ];
 }
 

@@ -28,7 +28,16 @@ const FULL: Sizes = {
   restarts: 100,
   feedEvents: 50_000,
 };
-const QUICK: Sizes = { starts: 3, burst: 5, stops: 2, executors: 2, reattached: 3, logBytes: 2e6, restarts: 3, feedEvents: 500 };
+const QUICK: Sizes = {
+  starts: 3,
+  burst: 5,
+  stops: 2,
+  executors: 2,
+  reattached: 3,
+  logBytes: 2e6,
+  restarts: 3,
+  feedEvents: 500,
+};
 
 const sizes = process.argv.includes('--quick') ? QUICK : FULL;
 await using agent = await RealAgent.start();

@@ -16,20 +16,15 @@ import type { TaskUsage } from '../stats/usage.js';
 import type { TaskHook } from '../taskrunner/hooks/hook.js';
 import { newTaskRecord } from '../taskrunner/machine.js';
 import { askProbe, type Probe } from './checks/probe.js';
-import { AllocChecks, type AllocChecksDeps, type KnownCheck } from './checks/alloc-checks.js';
-import type { CheckStatus } from './checks/check-state.js';
-import { choosePorts } from './ports.js';
+import type { AllocChecks, KnownCheck } from './checks/alloc-checks.js';
+import { checksOfTasks } from './checks/task-checks.js';
+import { AllocPorts, PORT_RETRY_MS } from './alloc-ports.js';
 import { TaskRunner, type TaskRunnerDeps } from '../taskrunner/task-runner.js';
 import { allDead, reduceClientStatus } from './client-status.js';
 import { decideHealth, isLost, whyTaskIsNotWell, type HealthState, type WatchedTask } from './health.js';
 import { decideEnding, nextToEnd, type Ending } from './ending.js';
 import { openRoles, staleTasks, type GatedTask } from './lifecycle-gate.js';
 import { decideRunTime, leftOfShutdownDelayMs } from './run-time.js';
-
-/** How soon ports that others have are asked for again. */
-const PORT_RETRY_MS = 1_000;
-/** An event is a line or two; the whole answer is with the check. */
-const MOST_TOLD_OUTPUT = 300;
 
 /** An alloc with what it is specified as now. */
 export interface AllocSubject {
@@ -72,8 +67,7 @@ export class AllocRunner {
   #group: TaskGroup;
   #jobType: JobType;
   readonly #checks: AllocChecks;
-  /** Its ports are on their way to the store. */
-  #takesPorts = false;
+  readonly #ports: AllocPorts;
   #finished = false;
   #leaving = false;
   /** The store has refused the record, with an intent: it goes with the next change. */
@@ -108,7 +102,21 @@ export class AllocRunner {
         }),
       ]),
     );
-    this.#checks = new AllocChecks(this.#checkDeps(), group);
+    this.#checks = checksOfTasks(
+      {
+        clock: deps.clock,
+        logger: this.#logger,
+        allocId: alloc.id,
+        probe: deps.probe ?? askProbe,
+        runners: this.#runners,
+        ports: () => this.#alloc.ports ?? {},
+        onStatus: () => {
+          this.#react();
+        },
+      },
+      group,
+    );
+    this.#ports = this.#newPorts();
   }
 
   /** The newest record, perhaps a moment ahead of the store. */
@@ -402,7 +410,7 @@ export class AllocRunner {
     if (ending === undefined) this.#renew(tasks);
     else lookAgainInMs.push(...this.#end(ending, tasks));
     const open = openRoles(tasks, ending === undefined ? this.#alloc.generation : 0);
-    const mayStart = ending !== undefined || this.#hasPorts();
+    const mayStart = ending !== undefined || this.#ports.has(this.#group.ports ?? [], this.#alloc.ports);
     if (!mayStart) lookAgainInMs.push(PORT_RETRY_MS);
     else for (const { task } of tasks) if (open.has(roleOf(task))) this.#runners.get(task.name)?.openGate();
     if (!this.#finished && allDead(tasks.map(({ record }) => record))) {
@@ -414,78 +422,26 @@ export class AllocRunner {
     this.#setAlarm(lookAgainInMs);
   }
 
-  /** Takes its ports when it has none yet. @returns whether they are stored: before that nothing starts */
-  #hasPorts(): boolean {
-    const wanted = this.#group.ports ?? [];
-    if (this.#takesPorts) return false;
-    if (wanted.length === 0 || this.#alloc.ports !== undefined) return true;
-    const holders = this.#neighbours.portHolders(this.#alloc.id);
-    const choice = choosePorts(wanted, holders, this.#deps.clock.roll());
-    if (choice.kind === 'taken') {
-      for (const runner of this.#runners.values()) runner.hold(choice.why);
-      return false;
-    }
-    this.#takesPorts = true;
-    this.#change({ ports: choice.ports });
-    this.#deps.store.commit([{ kind: 'put_alloc', alloc: this.#alloc }], { whenRefused: 'reject' }).then(
-      () => {
-        this.#takesPorts = false;
+  #newPorts(): AllocPorts {
+    const { clock, store } = this.#deps;
+    return new AllocPorts({
+      clock,
+      logger: this.#logger,
+      holders: () => this.#neighbours.portHolders(this.#alloc.id),
+      note: (ports) => {
+        this.#change({ ports });
+      },
+      store: () => store.commit([{ kind: 'put_alloc', alloc: this.#alloc }], { whenRefused: 'reject' }),
+      hold: (why) => {
+        for (const runner of this.#runners.values()) runner.hold(why);
+      },
+      onTaken: () => {
         this.#react();
       },
-      (error: unknown) => {
-        this.#takesPorts = false;
-        this.#change({ ports: undefined });
-        this.#logger.warn(
-          { error: describeError(error) },
-          'cannot store the ports of an alloc, trying again',
-        );
+      onRefused: () => {
         this.#setAlarm([PORT_RETRY_MS]);
       },
-    );
-    return false;
-  }
-
-  #checkDeps(): AllocChecksDeps {
-    const runner = (task: string): TaskRunner => {
-      const found = this.#runners.get(task);
-      if (found === undefined) throw new AgentError('not_found', `the alloc has no task ${task}`);
-      return found;
-    };
-    return {
-      clock: this.#deps.clock,
-      allocId: this.#alloc.id,
-      probe: this.#deps.probe ?? askProbe,
-      runOf: (task) => {
-        const found = this.#runners.get(task);
-        return found?.supervision === 'yes' ? found.record.runId : undefined;
-      },
-      ports: () => this.#alloc.ports ?? {},
-      interpolate: (task, text) => runner(task).interpolate(text),
-      exec: (task, command, args, options) => runner(task).exec(command, args, options),
-      onStatus: (check, before) => {
-        this.#tellOfCheck(check, before.status);
-        this.#react();
-      },
-      onRestart: ({ check, tasks }) => {
-        const reason = `healthcheck: check ${JSON.stringify(check.name)} unhealthy`;
-        for (const task of tasks) {
-          runner(task)
-            .restart(reason, { byPolicy: true })
-            .catch((error: unknown) => {
-              this.#logger.debug({ task, error: describeError(error) }, 'no restart for a check, ignoring');
-            });
-        }
-      },
-    };
-  }
-
-  /** Said when it fails that did not, and when it passes again; the first success is nothing new. */
-  #tellOfCheck({ check, service, state, tasks }: KnownCheck, before: CheckStatus): void {
-    const isPassing = state.status === 'success';
-    if (isPassing && before === 'pending') return;
-    const type = isPassing ? 'Check Passing' : 'Check Failing';
-    const output = (state.results.at(-1)?.output ?? '').slice(0, MOST_TOLD_OUTPUT);
-    this.#runners.get(tasks[0] ?? '')?.say({ type, check: check.name, service, output });
+    });
   }
 
   /** Ends who is next, after the group's `shutdown_delay`. @returns when to look again */

@@ -6,7 +6,9 @@ import type { TaskState } from '../api/wire.js';
  * what kept it from starting is the news, not the old exit.
  */
 export function lastTrouble(state: TaskState): string {
-  const { LastExit, PhaseDetail } = state.Holdfast;
+  const { KillReason, LastExit, PhaseDetail } = state.Holdfast;
+  // A task that was ended as failed ended as it was told to: why it was told is the news.
+  if (state.Failed && KillReason !== null) return KillReason;
   const last = state.Events.findLast(
     ({ Type, DriverError, SetupError, DownloadError }) =>
       Type === 'Terminated' || DriverError !== '' || SetupError !== '' || DownloadError !== '',

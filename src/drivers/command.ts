@@ -89,7 +89,7 @@ const PASSING = new Set([
 const KILLED = systemConstants.errno.ECHILD;
 
 /** A failed start in words: `cannot run /bin/x: no such file or directory (ENOENT)`. */
-export function describeStartFailure(record: StartFailedRecord): string {
+function describeStartFailure(record: StartFailedRecord): string {
   const errno = errnoName(record.errno);
   // The one that is looked for is in no file that could be missing.
   if (record.stage === 'user' && errno === 'ENOENT') return `there is no user ${record.detail}`;

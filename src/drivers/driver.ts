@@ -105,7 +105,13 @@ export type Recovered =
   | { readonly kind: 'running'; readonly handle: DriverHandle }
   /** It ended; `release` frees what it left. An end that nobody saw has an `unknown` result. */
   | { readonly kind: 'ended'; readonly report: ExitReport; readonly release: () => Promise<void> }
-  | { readonly kind: 'start_failed'; readonly error: string; readonly release: () => Promise<void> }
+  /** It never began to run. `recoverable` as `start` would have said it. */
+  | {
+      readonly kind: 'start_failed';
+      readonly error: string;
+      readonly recoverable: boolean;
+      readonly release: () => Promise<void>;
+    }
   /** The intent was never acted upon, and now it cannot be any more. */
   | { readonly kind: 'never_started'; readonly detail: string; readonly release: () => Promise<void> }
   /** It may be running but cannot be spoken to: try again later, never start another one. */

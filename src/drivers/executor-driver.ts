@@ -17,7 +17,7 @@ import { RUN_ID_VARIABLE } from '../executor/processes.js';
 import { resolveRun } from '../executor/resolve.js';
 import { runDirOf } from '../executor/run-dir.js';
 import type { RunRecord } from '../state/store.js';
-import { describeStartFailure, startFailure } from './command.js';
+import { startFailure } from './command.js';
 import type {
   Driver,
   DriverFingerprint,
@@ -34,6 +34,8 @@ export interface ExecutorDriverDeps extends HandleDeps {
   readonly runsDir: string;
 }
 
+/** What nearly every program knows; the same as in sessions. */
+const DEFAULT_TERM = 'xterm';
 const BYTES_PER_MIB = 1024 * 1024;
 
 /** What one driver makes of one task. */
@@ -110,12 +112,10 @@ export abstract class ExecutorDriver implements Driver {
         };
       case 'ended':
         return { kind: 'ended', report: resolved.report, release: release(resolved.leaf) };
-      case 'start_failed':
-        return {
-          kind: 'start_failed',
-          error: describeStartFailure(resolved.record),
-          release: release(resolved.leaf),
-        };
+      case 'start_failed': {
+        const { message, recoverable } = startFailure(resolved.record);
+        return { kind: 'start_failed', error: message, recoverable, release: release(resolved.leaf) };
+      }
       case 'never_started':
         return { kind: 'never_started', detail: resolved.detail, release: release(resolved.leaf) };
       case 'unreachable':
@@ -181,7 +181,7 @@ export abstract class ExecutorDriver implements Driver {
   #request(config: TaskConfig): LaunchRequest {
     const { task, allocId, runId, dirs, logs } = config;
     const plan = this.plan(config);
-    const { command, args, oomScoreAdj, rlimits, umask, nice, onExecutorDeath } = plan.config;
+    const { command, args, oomScoreAdj, rlimits, umask, nice, terminal, onExecutorDeath } = plan.config;
     return {
       runDir: runDirOf(this.#deps.runsDir, runId),
       leafName: leafName(config),
@@ -194,7 +194,12 @@ export abstract class ExecutorDriver implements Driver {
         path: plan.path,
         argv: [command, ...args],
         // First, where whoever looks for the run's processes finds it soonest; and nobody's to change.
-        env: Object.fromEntries([[RUN_ID_VARIABLE, runId], ...ownEnv(config.env)]),
+        env: Object.fromEntries([
+          [RUN_ID_VARIABLE, runId],
+          // A program on a terminal needs to know what kind it is; the task may say otherwise.
+          ...(terminal === undefined ? [] : [['TERM', DEFAULT_TERM] as const]),
+          ...ownEnv(config.env),
+        ]),
         cwd: plan.cwd,
         user: plan.user,
         log: logs.disabled
@@ -212,6 +217,7 @@ export abstract class ExecutorDriver implements Driver {
         oomScoreAdj: oomScoreAdj ?? 0,
         isolation: plan.isolation,
         attributes: { rlimits, umask: umask ?? DEFAULT_UMASK, nice },
+        terminal,
       },
     };
   }

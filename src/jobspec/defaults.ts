@@ -35,6 +35,8 @@ export const DEFAULTS = {
   templatePerms: { value: '0644', source: NOMAD },
   changeMode: { value: 'restart', source: NOMAD },
   splayMs: { value: 5_000, source: NOMAD },
+  changeScriptTimeoutMs: { value: 5_000, source: NOMAD },
+  changeScriptFailOnError: { value: false, source: NOMAD },
   templateEnv: { value: false, source: NOMAD },
   errorOnMissingKey: { value: false, source: NOMAD },
   templateOnce: { value: false, source: NOMAD },

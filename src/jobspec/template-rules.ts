@@ -2,12 +2,12 @@
 import { tellOut } from './artifact-rules.js';
 import type { BlockRead, Found } from './blocks.js';
 import { DEFAULTS } from './defaults.js';
-import type { TEMPLATE } from './schema/template.js';
+import type { CHANGE_SCRIPT, TEMPLATE } from './schema/template.js';
 import { nameOf, type Session, type Spot } from './session.js';
 import { TemplateFault } from './template/nodes.js';
 import { parseTemplate } from './template/parse.js';
 import { LineIndex } from './tree.js';
-import type { Template } from './types.js';
+import type { ChangeScript, Template } from './types.js';
 import { quote } from './words.js';
 
 export function buildTemplate(read: BlockRead<typeof TEMPLATE.keys>, session: Session): Template {
@@ -21,6 +21,7 @@ export function buildTemplate(read: BlockRead<typeof TEMPLATE.keys>, session: Se
     ...ownerOf('gid', keys.gid),
     changeMode: keys.change_mode?.value ?? DEFAULTS.changeMode.value,
     ...(keys.change_signal === undefined ? {} : { changeSignal: keys.change_signal.value }),
+    ...(keys.change_script === undefined ? {} : { changeScript: scriptOf(keys.change_script.value) }),
     splayMs: keys.splay?.value ?? DEFAULTS.splayMs.value,
     env: keys.env?.value ?? DEFAULTS.templateEnv.value,
     errorOnMissingKey: keys.error_on_missing_key?.value ?? DEFAULTS.errorOnMissingKey.value,
@@ -30,6 +31,15 @@ export function buildTemplate(read: BlockRead<typeof TEMPLATE.keys>, session: Se
   };
   if (read.clean) check(template, read, { at: read.at, path: read.path }, session);
   return template;
+}
+
+function scriptOf({ keys }: BlockRead<typeof CHANGE_SCRIPT.keys>): ChangeScript {
+  return {
+    command: keys.command?.value ?? '',
+    args: keys.args?.value ?? [],
+    timeoutMs: keys.timeout?.value ?? DEFAULTS.changeScriptTimeoutMs.value,
+    failOnError: keys.fail_on_error?.value ?? DEFAULTS.changeScriptFailOnError.value,
+  };
 }
 
 function ownerOf(
@@ -66,18 +76,17 @@ function check(
 }
 
 function checkChange(
-  { changeMode, changeSignal, env }: Template,
+  { changeMode, changeSignal, changeScript, env }: Template,
   { keys }: BlockRead<typeof TEMPLATE.keys>,
   place: Spot,
   session: Session,
 ): void {
   const spot = keys.change_mode?.spot ?? place;
-  if (changeMode === 'script') {
-    session.fault(
-      spot,
-      '`change_mode` "script" is not supported by holdfast yet',
-      'use "signal" or "restart"',
-    );
+  if (changeMode === 'script' && changeScript === undefined) {
+    session.fault(spot, '`change_mode` "script" needs a block `change_script`');
+  }
+  if (changeMode !== 'script' && keys.change_script !== undefined) {
+    session.fault(keys.change_script.spot, '`change_script` needs `change_mode = "script"`');
   }
   if (changeMode === 'signal' && changeSignal === undefined) {
     session.fault(spot, '`change_mode` "signal" needs `change_signal`');

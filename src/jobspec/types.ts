@@ -214,6 +214,8 @@ export interface Template {
   readonly gid?: number;
   readonly changeMode: (typeof CHANGE_MODES)[number];
   readonly changeSignal?: string;
+  /** What runs in the task when the file has changed; with `changeMode` script. */
+  readonly changeScript?: ChangeScript;
   readonly splayMs: number;
   /** What comes out is lines of `KEY=value` for the task's environment. */
   readonly env: boolean;
@@ -222,6 +224,15 @@ export interface Template {
   readonly once: boolean;
   readonly leftDelimiter: string;
   readonly rightDelimiter: string;
+}
+
+/** `command` and `args` may hold `${…}`. */
+export interface ChangeScript {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly timeoutMs: number;
+  /** A script that fails ends the task as failed. */
+  readonly failOnError: boolean;
 }
 
 /** One signal of a ladder, and how long the task may take to end on it. */

@@ -101,7 +101,12 @@ export type RunnerEvent =
       readonly ref: RunHandle;
       readonly startedAtMs: number;
     }
-  | { readonly kind: 'recovered_start_failed'; readonly runId: string; readonly error: string }
+  | {
+      readonly kind: 'recovered_start_failed';
+      readonly runId: string;
+      readonly error: string;
+      readonly recoverable: boolean;
+    }
   | { readonly kind: 'recovered_never_started'; readonly runId: string; readonly detail: string }
   | { readonly kind: 'unreachable'; readonly runId: string; readonly detail: string }
   /** Seen live, or found by recovery. */

@@ -5,7 +5,6 @@
  */
 import { roleOf } from '../jobspec/lifecycle.js';
 import type { ExitReport } from '../events/exit-result.js';
-import type { TaskEvent } from '../events/task-event.js';
 import type { Moment, RunHandle, TaskRecord } from '../state/store.js';
 import { Draft, type StepResult } from './draft.js';
 import {
@@ -71,7 +70,7 @@ function apply(draft: Draft, event: RunnerEvent): void {
       if (isInHand(draft, event.runId)) onRecoveredRunning(draft, event.runId, event.ref, event.startedAtMs);
       return;
     case 'recovered_start_failed':
-      if (isInHand(draft, event.runId)) onNotStarted(draft, event.runId, event.error);
+      if (isInHand(draft, event.runId)) onNotStarted(draft, event);
       return;
     case 'recovered_never_started':
       if (isInHand(draft, event.runId)) onNeverStarted(draft, event.runId, event.detail);
@@ -351,13 +350,14 @@ function wasTold({ record }: Draft): boolean {
   return record.state === 'running';
 }
 
-function onNotStarted(draft: Draft, runId: string, error: string): void {
+function onNotStarted(
+  draft: Draft,
+  failure: Extract<RunnerEvent, { readonly kind: 'recovered_start_failed' }>,
+): void {
   if (draft.mode.at !== 'recovering') return;
+  const { runId, error, recoverable } = failure;
   if (wasTold(draft)) onVanished(draft, runId, error);
-  else {
-    const event: TaskEvent = { type: 'Driver Failure', error };
-    onStartFailed(draft, { runId, event, error, recoverable: true });
-  }
+  else onStartFailed(draft, { runId, event: { type: 'Driver Failure', error }, error, recoverable });
 }
 
 /** It is known to have started, and now there is no trace of it: an end that nobody saw. */

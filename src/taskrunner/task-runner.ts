@@ -504,6 +504,7 @@ export class TaskRunner {
       ...this.#phaseContext('watch', attempt, abort),
       restart: (reason) => this.restart(reason),
       sendSignal: (signal, reason) => this.signal(signal, reason),
+      exec: (command, args, options) => this.exec(command, args, options),
       kill: (reason, because) => {
         this.kill({ reason, because });
       },
@@ -604,7 +605,12 @@ export class TaskRunner {
         this.#post({ kind: 'exited', runId, report: found.report });
         return;
       case 'start_failed':
-        this.#post({ kind: 'recovered_start_failed', runId, error: found.error });
+        this.#post({
+          kind: 'recovered_start_failed',
+          runId,
+          error: found.error,
+          recoverable: found.recoverable,
+        });
         return;
       case 'never_started':
         this.#post({ kind: 'recovered_never_started', runId, detail: found.detail });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { systemClock, type Clock } from '../../src/base/clock.js';
 import { silentLogger } from '../../src/base/log.js';
 import type { TaskDirs } from '../../src/drivers/driver.js';
+import type { ExecResult } from '../../src/drivers/sessions.js';
 import type { TaskEvent } from '../../src/events/task-event.js';
 import type { Task } from '../../src/jobspec/types.js';
 import type { WatchContext } from '../../src/taskrunner/hooks/hook.js';
@@ -17,6 +18,8 @@ export class HookWorld implements Disposable {
   readonly events: TaskEvent[] = [];
   readonly waits: string[] = [];
   readonly asked: string[] = [];
+  /** What commands in the task come to, in turn; then they succeed. */
+  readonly execs: (ExecResult | Error | Promise<ExecResult>)[] = [];
   data: Readonly<Record<string, string>> = {};
 
   constructor() {
@@ -75,6 +78,11 @@ export class HookWorld implements Disposable {
       sendSignal: (signal, reason) => {
         this.asked.push(`${signal}: ${reason}`);
         return Promise.resolve();
+      },
+      exec: (command, args) => {
+        this.asked.push(`exec: ${[command, ...args].join(' ')}`);
+        const end = this.execs.shift() ?? { exitCode: 0, output: '' };
+        return end instanceof Error ? Promise.reject(end) : Promise.resolve(end);
       },
       kill: (reason, because) => {
         this.events.push(because);

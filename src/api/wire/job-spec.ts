@@ -144,12 +144,23 @@ function artifactToWire(artifact: Artifact): ArtifactJson {
 }
 
 function templateToWire(template: Template): TemplateJson {
+  const { changeScript: script } = template;
   return {
     EmbeddedTmpl: template.data ?? '',
     SourcePath: template.source ?? '',
     DestPath: template.destination,
     ChangeMode: template.changeMode,
     ChangeSignal: template.changeSignal ?? '',
+    ...(script === undefined
+      ? {}
+      : {
+          ChangeScript: {
+            Command: script.command,
+            Args: script.args.length === 0 ? null : script.args,
+            Timeout: msToNs(script.timeoutMs),
+            FailOnError: script.failOnError,
+          },
+        }),
     Splay: msToNs(template.splayMs),
     Perms: template.perms,
     Uid: template.uid ?? null,

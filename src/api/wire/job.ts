@@ -170,6 +170,13 @@ export interface TemplateJson {
   readonly DestPath: string;
   readonly ChangeMode: string;
   readonly ChangeSignal: string;
+  /** Not there when there is none. */
+  readonly ChangeScript?: {
+    readonly Command: string;
+    readonly Args: readonly string[] | null;
+    readonly Timeout: number;
+    readonly FailOnError: boolean;
+  };
   readonly Splay: number;
   readonly Perms: string;
   readonly Uid: number | null;

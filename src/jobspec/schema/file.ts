@@ -21,7 +21,7 @@ import { RESOURCES } from './resources.js';
 import { RESTART } from './restart.js';
 import { SERVICE } from './service.js';
 import { TASK } from './task.js';
-import { TEMPLATE } from './template.js';
+import { CHANGE_SCRIPT, TEMPLATE } from './template.js';
 import { UPDATE } from './update.js';
 import { VOLUME, VOLUME_MOUNT } from './volume.js';
 
@@ -64,6 +64,7 @@ export const BLOCKS: readonly BlockSpec<Keys>[] = [
   VOLUME_MOUNT,
   ARTIFACT,
   TEMPLATE,
+  CHANGE_SCRIPT,
   DISPATCH_PAYLOAD,
   RESCHEDULE,
   PERIODIC,

@@ -3,8 +3,34 @@ import type { BlockSpec, Keys } from '../blocks.js';
 import { BOUNDS, DEFAULTS } from '../defaults.js';
 import { formatDuration } from '../units.js';
 import { CHANGE_MODES } from '../types.js';
-import { bool, durationMs, filledText, oneOf, signal, text, whole } from '../values.js';
-import { one } from './key.js';
+import { bool, durationMs, filledText, oneOf, signal, text, texts, whole } from '../values.js';
+import { block, one } from './key.js';
+
+export const CHANGE_SCRIPT = {
+  name: 'change_script',
+  keys: {
+    command: one(filledText, {
+      json: 'Command',
+      type: 'string',
+      required: true,
+      doc: 'Runs in the task, as its user, in what isolates it.',
+    }),
+    args: one(texts, { json: 'Args', type: 'list of strings', doc: 'Its arguments.' }),
+    timeout: one(durationMs, {
+      json: 'Timeout',
+      type: 'duration',
+      default: formatDuration(DEFAULTS.changeScriptTimeoutMs.value),
+      doc: 'After so long all of it is killed, and it has failed.',
+    }),
+    fail_on_error: one(bool, {
+      json: 'FailOnError',
+      type: 'bool',
+      default: String(DEFAULTS.changeScriptFailOnError.value),
+      doc: 'A script that fails (any exit code but 0) ends the task as failed. Without it the failure is an event.',
+    }),
+  },
+  notYet: {},
+} as const satisfies BlockSpec<Keys>;
 
 export const TEMPLATE = {
   name: 'template',
@@ -39,7 +65,7 @@ export const TEMPLATE = {
     gid: one(whole(BOUNDS.fileOwner), { json: 'Gid', type: 'number', doc: 'Its group, as `uid`.' }),
     change_mode: one(oneOf(CHANGE_MODES), {
       json: 'ChangeMode',
-      type: '`noop`, `restart` or `signal`',
+      type: '`noop`, `restart`, `signal` or `script`',
       default: DEFAULTS.changeMode.value,
       doc: 'What follows for the running task when the file changes.',
     }),
@@ -47,6 +73,10 @@ export const TEMPLATE = {
       json: 'ChangeSignal',
       type: 'signal',
       doc: 'With `change_mode = "signal"`: which one.',
+    }),
+    change_script: block(CHANGE_SCRIPT, {
+      json: 'ChangeScript',
+      doc: 'With `change_mode = "script"`: what runs in the task.',
     }),
     splay: one(durationMs, {
       json: 'Splay',
@@ -85,5 +115,5 @@ export const TEMPLATE = {
       doc: 'What closes it.',
     }),
   },
-  notYet: { change_script: 'ChangeScript', vault_grace: 'VaultGrace', wait: 'Wait' },
+  notYet: { vault_grace: 'VaultGrace', wait: 'Wait' },
 } as const satisfies BlockSpec<Keys>;

@@ -13,6 +13,7 @@ import type { Clock } from '../../base/clock.js';
 import { AgentError } from '../../base/errors.js';
 import type { Logger } from '../../base/log.js';
 import type { TaskDirs, TaskMount } from '../../drivers/driver.js';
+import type { ExecOptions, ExecResult } from '../../drivers/sessions.js';
 import type { TaskEvent } from '../../events/task-event.js';
 import type { Job, Task, TaskGroup } from '../../jobspec/types.js';
 import type { TaskEnv } from '../task-env.js';
@@ -72,6 +73,8 @@ export interface WatchContext extends HookContext {
   readonly restart: (reason: string) => Promise<void>;
   /** @throws AgentError not_running, signal_unknown */
   readonly sendSignal: (signal: string, reason: string) => Promise<void>;
+  /** Runs a command in the run in hand, to its end. @throws AgentError not_running, timeout, cancelled, start_failed */
+  readonly exec: (command: string, args: readonly string[], options: ExecOptions) => Promise<ExecResult>;
   /** Ends the task for good. `because` says why, and whether the task has failed. */
   readonly kill: (reason: string, because: TaskEvent) => void;
 }

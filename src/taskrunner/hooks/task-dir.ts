@@ -1,5 +1,5 @@
 /** Hook: makes the directories of the task and of its alloc. Idempotent, so never marked done. */
-import { closeSync, constants, fchmodSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, constants, existsSync, fchmodSync, mkdirSync, openSync } from 'node:fs';
 import { AgentError, describeSystemError } from '../../base/errors.js';
 import type { TaskDirs } from '../../drivers/driver.js';
 import type { TaskEvent } from '../../events/task-event.js';
@@ -9,9 +9,10 @@ const SETUP: TaskEvent = { type: 'Task Setup', message: 'Building Task Directory
 
 export const taskDirHook: TaskHook = {
   name: 'task_dir',
-  prestart: ({ dirs, emit, attempt }) =>
+  prestart: ({ dirs, emit }) =>
     new Promise((resolve) => {
-      if (attempt === 0) emit(SETUP);
+      // Told once, also when a later hook fails and the set-up is tried again.
+      if (!existsSync(dirs.taskDir)) emit(SETUP);
       makeTaskDirs(dirs);
       resolve(undefined);
     }),

@@ -1,6 +1,6 @@
 /**
  * Hook: renders the templates of a task before each start, and again while it runs when what they are made of changes;
- * then the task is restarted or signalled, as each template wishes.
+ * then the task is restarted, signalled, or a script is run in it, as each template wishes.
  *
  * Kept are the fingerprints of what was rendered, so that the next agent sees what changed while there was none and
  * does nothing when nothing did; and what is still to be done about a change, from before the file is written until it
@@ -11,6 +11,7 @@ import { AgentError, describeError } from '../../base/errors.js';
 import type { Template } from '../../jobspec/types.js';
 import type { HookContext, TaskHook, WatchContext } from './hook.js';
 import { Directory, placeOf } from './place.js';
+import { actionOf, isNothing, keptAction, perform, type Action } from './template/action.js';
 import { parseEnvFile } from './template/env-file.js';
 import { MissingInput, stampInput, type InputRules } from './template/inputs.js';
 import { render, type Rendered } from './template/render.js';
@@ -38,19 +39,32 @@ export function templateHook(settings: TemplateSettings = { hostPaths: [] }): Ta
       if (templates === undefined) return undefined;
       let env: Readonly<Record<string, string>> = {};
       const data: Record<string, string> = {};
+      const scripts = new Set(keptAction(context.data[PENDING])?.scripts);
       for (const [index, template] of templates.entries()) {
         const rendered = await renderWhenThere(template, context, rulesOf(context, settings));
         if (template.env) env = { ...env, ...(await named(template, () => parseEnvFile(rendered.text))) };
+        // A start does what a restart or a signal would; what a script does it cannot know.
+        if (template.changeMode === 'script' && !(await isWritten(template, rendered.text, context))) {
+          scripts.add(index);
+          await context.save({ ...context.data, ...pending(scripts) });
+        }
         await named(template, () => write(template, rendered.text, context));
         data[String(index)] = rendered.fingerprint;
       }
-      return { env, data };
+      return { env, data: { ...data, ...pending(scripts) } };
     },
     watch: async (context) => {
       const { templates } = context.task;
       if (templates !== undefined) await new Watcher(templates, context, rulesOf(context, settings)).run();
     },
   };
+}
+
+/** Scripts that are to run once the task does. */
+function pending(scripts: ReadonlySet<number>): Readonly<Record<string, string>> {
+  if (scripts.size === 0) return {};
+  const action: Action = { restart: false, signals: [], scripts: [...scripts] };
+  return { [PENDING]: JSON.stringify(action) };
 }
 
 function rulesOf({ dirs }: HookContext, { hostPaths }: TemplateSettings): InputRules {
@@ -128,12 +142,6 @@ async function isWritten(template: Template, text: string, context: HookContext)
   }
 }
 
-/** What has to be done to the task about changes. */
-interface Action {
-  readonly restart: boolean;
-  readonly signals: readonly string[];
-}
-
 /** Looks after the templates of one run. */
 class Watcher {
   readonly #templates: readonly Template[];
@@ -155,8 +163,8 @@ class Watcher {
   /** Until the signal aborts, or the task cannot go on, or there is nothing to look at. */
   async run(): Promise<void> {
     const { signal, clock } = this.#context;
-    const left = this.#data[PENDING];
-    if (left !== undefined) await this.#act(JSON.parse(left) as Action);
+    const left = keptAction(this.#data[PENDING]);
+    if (left !== undefined) await this.#act(left);
     for (;;) {
       const changed = new Map<number, Rendered>();
       for (const [index, template] of this.#templates.entries()) {
@@ -238,7 +246,7 @@ class Watcher {
       }
     }
     const templates = [...differing.values()].map(({ template }) => template);
-    const action = actionOf(templates);
+    const action = actionOf(new Map([...differing].map(([index, { template }]) => [index, template])));
     this.#data = isNothing(action) ? data : { ...data, [PENDING]: JSON.stringify(action) };
     await save(this.#data);
     for (const { template, text } of differing.values()) {
@@ -254,31 +262,9 @@ class Watcher {
   }
 
   async #act(action: Action): Promise<void> {
-    const { restart, sendSignal, save, emit } = this.#context;
-    try {
-      if (action.restart) await restart('Template with change_mode restart re-rendered');
-      else for (const signal of action.signals) await sendSignal(signal, 'Template re-rendered');
-    } catch (error) {
-      // Whatever keeps it from being told also keeps it from running on the old file for long.
-      emit({ type: 'Task hook message', hook: 'template', message: describeError(error) });
-    }
+    if (!(await perform(action, this.#templates, this.#context))) return;
     this.#data = Object.fromEntries(Object.entries(this.#data).filter(([key]) => key !== PENDING));
     // After a restart the next start has its own word about what was rendered.
-    if (!action.restart) await save(this.#data);
+    if (!action.restart) await this.#context.save(this.#data);
   }
-}
-
-/** A restart does what every signal would. */
-function actionOf(templates: readonly Template[]): Action {
-  const signals = templates.flatMap(({ changeMode, changeSignal }) =>
-    changeMode === 'signal' && changeSignal !== undefined ? [changeSignal] : [],
-  );
-  return {
-    restart: templates.some(({ changeMode }) => changeMode === 'restart'),
-    signals: [...new Set(signals)],
-  };
-}
-
-function isNothing({ restart, signals }: Action): boolean {
-  return !restart && signals.length === 0;
 }

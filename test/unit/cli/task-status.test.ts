@@ -91,6 +91,12 @@ describe('the status of a task', () => {
     assert.equal(text(row({ alloc: running, state: ranLast })), 'failed: exited 3');
   });
 
+  it('names why a task was ended as failed, not the signal that ended it', () => {
+    const own = { LastExit: signaled(2, 'SIGINT'), KillReason: 'template local/x: line 1: bad' };
+    const state = taskState('dead', { Failed: true }, own);
+    assert.equal(text(row({ alloc: running, state })), 'failed: template local/x: line 1: bad');
+  });
+
   it('never says that a retry is due in 0 seconds before it is', () => {
     const state = taskState('backoff', {}, { NextStart: new Date(NOW_MS + 1).toISOString() });
     assert.match(text(row({ alloc: running, state })), /retry in 1s/);

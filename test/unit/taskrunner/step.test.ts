@@ -424,12 +424,27 @@ describe('restored', () => {
   for (const kind of ['recovered_never_started', 'recovered_start_failed'] as const) {
     it(`a run that is known to have started did not vanish without an end (${kind})`, () => {
       const story = interrupted(new Story().up());
-      story.tell({ kind, runId: story.runId, detail: 'no trace', error: 'no trace' });
+      const runId = story.runId;
+      story.tell(
+        kind === 'recovered_never_started'
+          ? { kind, runId, detail: 'no trace' }
+          : { kind, runId, error: 'no trace', recoverable: false },
+      );
       story.hooks('exited');
       assert.deepEqual(story.said.slice(2), ['Started', 'Terminated', 'Restarting']);
       assert.equal(story.state.record.lastExit?.kind, 'unknown');
     });
   }
+
+  it('a start that is found to have failed is judged as the driver judges it', () => {
+    const found = (recoverable: boolean): Story => {
+      const story = interrupted(new Story({ task: attempts(1) }).begin().gate().hooks('prestart'));
+      story.tell({ kind: 'recovered_start_failed', runId: story.runId, error: 'ENOENT', recoverable });
+      return story;
+    };
+    assert.deepEqual(found(true).said.slice(-2), ['Driver Failure', 'Restarting']);
+    assert.deepEqual(found(false).said.slice(-2), ['Driver Failure', 'Not Restarting']);
+  });
 
   it('exit while the daemon was down: the true exit, then the policy', () => {
     const story = interrupted(new Story().up());

@@ -77,6 +77,16 @@ describe('validate', () => {
 });
 
 describe('task_dir', () => {
+  it('says that it sets up once, however often that is tried', async () => {
+    using world = new HookWorld();
+    rmSync(world.dirs.taskDir, { recursive: true });
+    for (let times = 0; times < 3; times++) await taskDirHook.prestart?.(world.context({}));
+    assert.deepEqual(
+      world.events.map(({ type }) => type),
+      ['Task Setup'],
+    );
+  });
+
   it('touches nothing that a link leads to', async () => {
     using world = new HookWorld();
     const victim = join(world.dir, 'victim');

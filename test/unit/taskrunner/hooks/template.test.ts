@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { lstatSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { AgentError } from '../../../../src/base/errors.js';
 import type { Template } from '../../../../src/jobspec/types.js';
 import { templateHook } from '../../../../src/taskrunner/hooks/template.js';
 import { FakeClock } from '../../../helpers/fake-clock.js';
@@ -298,5 +299,116 @@ describe('while the task runs', () => {
       bench.world.events.map((event) => 'fails' in event && event.fails),
       [false, true],
     );
+  });
+
+  describe('change_script', () => {
+    const script = { command: 'reload', args: ['${NOMAD_TASK_NAME}'], timeoutMs: 5_000, failOnError: false };
+    const SCRIPTED = { data: READS, changeMode: 'script', changeScript: script } as const;
+
+    it('FirstRenderScript: runs once the task runs, not again for a start that changes nothing', async () => {
+      using bench = await running([SCRIPTED]);
+      await bench.until('it ran', () => bench.world.asked.length > 0);
+      assert.deepEqual(bench.world.asked, ['exec: reload main']);
+      await bench.end();
+      await bench.start();
+      bench.watch();
+      await bench.looks();
+      assert.equal(bench.world.asked.length, 1);
+    });
+
+    it('FirstRenderScript: is not forgotten when the first start fails or its agent dies', async () => {
+      using bench = new Bench([SCRIPTED, { data: '{{ with file "local/in" | parseJSON }}{{ . }}{{ end }}' }]);
+      writeFileSync(bench.path('in'), 'no JSON');
+      await assert.rejects(bench.start());
+      writeFileSync(bench.path('in'), '[1]');
+      await bench.start();
+      bench.watch();
+      await bench.until('it ran', () => bench.world.asked.length > 0);
+      assert.deepEqual(bench.world.asked, ['exec: reload main']);
+    });
+
+    it('ScriptExecution: for a change, with what came of it; a failure is an event and no more', async () => {
+      using bench = await running([SCRIPTED]);
+      await bench.until('the first', () => bench.world.events.length > 0);
+      bench.world.execs.push({ exitCode: 3, output: 'no such user\n' });
+      writeFileSync(bench.path('in'), 'two');
+      await bench.until('the second', () => bench.world.events.length > 2);
+      assert.deepEqual(bench.world.asked, ['exec: reload main', 'exec: reload main']);
+      assert.deepEqual(bench.world.events, [
+        { type: 'Template', message: 'template local/out: change_script reload: exited 0', fails: false },
+        { type: 'Template', message: 'Rendered anew: local/out', fails: false },
+        {
+          type: 'Task hook message',
+          hook: 'template',
+          message: 'template local/out: change_script reload: exited 3: no such user',
+        },
+      ]);
+    });
+
+    it('ScriptExecutionFailTask: with fail_on_error the task has failed', async () => {
+      using bench = await running([{ ...SCRIPTED, changeScript: { ...script, failOnError: true } }]);
+      await bench.until('the first', () => bench.world.asked.length > 0);
+      bench.world.execs.push(new AgentError('timeout', 'reload did not end within 5000 ms'));
+      writeFileSync(bench.path('in'), 'two');
+      await bench.until('it is the end', () => bench.world.asked.length > 2);
+      assert.match(
+        bench.world.asked.at(-1) ?? '',
+        /^kill: template local\/out: change_script reload: reload did not/,
+      );
+      const last = bench.world.events.at(-1);
+      assert.equal(last?.type === 'Template' && last.fails, true);
+    });
+
+    it('a task that is not there is no failure of the script', async () => {
+      using bench = await running([{ ...SCRIPTED, changeScript: { ...script, failOnError: true } }]);
+      await bench.until('the first', () => bench.world.asked.length > 0);
+      bench.world.execs.push(new AgentError('not_running', 'main does not run'));
+      writeFileSync(bench.path('in'), 'two');
+      await bench.until('told', () => bench.world.events.at(-1)?.type === 'Task hook message');
+      assert.ok(!bench.world.asked.some((asked) => asked.startsWith('kill')));
+    });
+
+    it('ChangeModeMixed: a restart goes before scripts, signals and scripts go together', async () => {
+      using bench = await running([SCRIPTED, { data: READS, destination: 'local/two' }]);
+      await bench.until('the first', () => bench.world.asked.length > 0);
+      writeFileSync(bench.path('in'), 'two');
+      await bench.until('restarted', () => bench.world.asked.length > 1);
+      await bench.looks();
+      assert.deepEqual(
+        bench.world.asked.map((asked) => asked.split(':')[0]),
+        ['exec', 'restart'],
+      );
+      const signalled = { data: READS, changeSignal: 'SIGHUP', destination: 'local/two' };
+      using mixed = await running([SCRIPTED, { ...signalled, changeMode: 'signal' }]);
+      await mixed.until('the first', () => mixed.world.asked.length > 0);
+      writeFileSync(mixed.path('in'), 'two');
+      await mixed.until('both', () => mixed.world.asked.length > 2);
+      await mixed.looks();
+      assert.deepEqual(mixed.world.asked.slice(1), ['SIGHUP: Template re-rendered', 'exec: reload main']);
+    });
+
+    it('RestoreChangeModeScript: the next agent runs it for what changed meanwhile, and what was cut short', async () => {
+      using bench = await running([SCRIPTED]);
+      await bench.until('the first', () => bench.world.asked.length > 0);
+      await bench.end();
+      writeFileSync(bench.path('in'), 'meanwhile');
+      let release = (): void => undefined;
+      bench.world.execs.push(
+        new Promise((_resolve, reject) => {
+          release = () => {
+            reject(new AgentError('cancelled', 'the agent leaves'));
+          };
+        }),
+      );
+      bench.watch();
+      await bench.until('the second', () => bench.world.asked.length > 1);
+      const leaving = bench.end();
+      release();
+      await leaving;
+      bench.watch();
+      await bench.until('it runs again', () => bench.world.asked.length > 2);
+      await bench.looks();
+      assert.equal(bench.world.asked.length, 3);
+    });
   });
 });
