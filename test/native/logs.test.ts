@@ -87,6 +87,17 @@ describe('log files', () => {
     assert.deepEqual(run.logFiles(), ['old 5\n', 'old 6\nmore\n']);
   });
 
+  it('go on after a compressed one, and old ones go compressed or not', async () => {
+    await using run = new Run({ sh: 'echo more', log: { maxFiles: 2 } });
+    for (const n of [3, 4, 5]) writeFileSync(join(run.logDir, `main.stdout.${n}.gz`), 'packed');
+    writeFileSync(join(run.logDir, 'main.stdout.4'), 'both, for a moment');
+    writeFileSync(join(run.logDir, 'main.stdout.7.gzip'), '');
+    await run.started();
+    await run.exit();
+    const names = readdirSync(run.logDir).filter((name) => name.startsWith('main.stdout'));
+    assert.deepEqual(names.sort(), ['main.stdout.5.gz', 'main.stdout.6', 'main.stdout.7.gzip']);
+  });
+
   it('split a line only when it is longer than half a file', async () => {
     await using run = await new Run({
       sh: 'head -c 3500 /dev/zero | tr "\\0" x; echo; head -c 30000 /dev/zero | tr "\\0" y; echo; echo end',

@@ -100,7 +100,12 @@ export const Task = named(
     KillTimeout: nanoseconds,
     KillSignal: text,
     ShutdownDelay: nanoseconds,
-    LogConfig: z.object({ MaxFiles: count, MaxFileSizeMB: count, Disabled: flag }),
+    LogConfig: z.object({
+      MaxFiles: count,
+      MaxFileSizeMB: count,
+      Disabled: flag,
+      Compress: flag.exactOptional(),
+    }),
     Leftovers: text,
     StopSignals: z.array(text),
     Leader: flag,
