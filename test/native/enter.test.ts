@@ -226,8 +226,9 @@ describe('enter', { timeout: 120_000 }, () => {
       until(`the terminal says ${what.source}`, () => what.test(text), { lastSeen: () => text });
     pty.write('stty size; tty; echo TERM=$TERM; ps -o stat= -p $$\n');
     await says(/40 100\r\n\/dev\/pts\/\d+\r\nTERM=xterm\r\n/);
-    pty.write('sleep 1005\n');
-    await says(/sleep 1005\r\n/);
+    // It says so itself: the echo of the terminal comes before the shell has read the line, and ^C would take it away.
+    pty.write('sh -c "echo up; exec sleep 1005"\n');
+    await says(/[\n ]up\r\n/);
     pty.write('\x03');
     pty.write('echo after $?\n');
     await says(/after 130/);
