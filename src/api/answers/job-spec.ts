@@ -72,6 +72,9 @@ const Template = z.object({
   DestPath: text,
   ChangeMode: text,
   ChangeSignal: text,
+  ChangeScript: z
+    .object({ Command: text, Args: z.array(text).nullable(), Timeout: nanoseconds, FailOnError: flag })
+    .exactOptional(),
   Splay: nanoseconds,
   Perms: text,
   Uid: z.int().nullable(),
