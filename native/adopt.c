@@ -4,7 +4,7 @@
  * cgroup, its session, its parents, or the run id in its environment.
  */
 #define _GNU_SOURCE
-#include "executor.h"
+#include "tty.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,9 +54,13 @@ static bool is_leader(const struct executor *x, pid_t pid, const struct proc_sta
  */
 static bool in_session(const struct executor *x, const struct proc_stat *stat) {
 	struct proc_stat first;
-	if (stat->session != x->leader.pid || stat->start_ticks < x->leader.start_ticks)
+	/* Of a task with a terminal the holder of that leads the session. */
+	bool tty = x->terminal.pid != 0;
+	pid_t session = tty ? x->terminal.pid : x->leader.pid;
+	uint64_t start_ticks = tty ? x->terminal.start_ticks : x->leader.start_ticks;
+	if (stat->session != session || stat->start_ticks < start_ticks)
 		return false;
-	return proc_stat_read(x->leader.pid, &first) < 0 || first.start_ticks == x->leader.start_ticks;
+	return proc_stat_read(session, &first) < 0 || first.start_ticks == start_ticks;
 }
 
 static bool is_init(const struct executor *x, pid_t pid, const struct proc_stat *stat) {
@@ -64,6 +68,8 @@ static bool is_init(const struct executor *x, pid_t pid, const struct proc_stat 
 }
 
 bool belongs_to_adopted(const struct executor *x, pid_t pid, const struct proc_stat *stat) {
+	if (pid == x->terminal.pid && stat->start_ticks == x->terminal.start_ticks)
+		return false; /* Ours, not the task's. */
 	if (is_leader(x, pid, stat) || is_init(x, pid, stat) || in_session(x, stat) || has_run_id(x, pid))
 		return true;
 	struct proc_stat at = *stat;
@@ -123,6 +129,12 @@ enum told adopt_find(struct executor *x, struct text *reterr_why) {
 	if (find_number(status, "init_pid", '=', &init) == 0 && init > 1 && init <= INT32_MAX &&
 	    find_number(status, "init_start", '=', &x->init.start_ticks) == 0)
 		x->init.pid = (pid_t) init;
+	uint64_t tty = 0;
+	if (find_number(status, "tty_pid", '=', &tty) == 0 && tty > 1 && tty <= INT32_MAX &&
+	    find_number(status, "tty_start", '=', &x->terminal.start_ticks) == 0) {
+		x->terminal.pid = (pid_t) tty;
+		terminal_adopt(x);
+	}
 	int r = open_leader(x, status);
 	if (r == 0) {
 		x->phase = PHASE_RUNNING;

@@ -7,6 +7,7 @@
 #include "attributes.h"
 #include "isolate.h"
 #include "rootfs.h"
+#include "tty.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,9 +100,19 @@ static int keep_own(struct child *c) {
 	return 0;
 }
 
-/* stdin from /dev/null, output to the FIFOs; then nothing of the executor's is open but what the child needs. */
+/*
+ * stdin from /dev/null, output to the FIFOs, or all three on a terminal; then nothing of the executor's is open but
+ * what the child needs.
+ */
 static int set_stdio(struct child *c) {
 	const struct executor *x = c->x;
+	if (x->terminal.slave >= 0) {
+		for (int fd = 0; fd < 3; fd++) {
+			if (dup3(x->terminal.slave, fd, 0) < 0)
+				return -errno;
+		}
+		return keep_own(c);
+	}
 	int r = place(open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
 	for (size_t i = 0; i < STREAMS && r == 0; i++) {
 		/* O_RDWR: with its own read end open, the task never gets SIGPIPE when the executor dies. */
@@ -156,13 +167,14 @@ static int die_with_executor(const struct child *c) {
 static int finish(struct child *c, const struct identity *id, enum stage *ret_stage) {
 	const struct spec *spec = &c->x->spec;
 	*ret_stage = STAGE_SESSION;
-	if (setsid() < 0)
-		return -errno;
+	int r = spec->tty_columns > 0 ? terminal_take(c->x) : setsid() < 0 ? -errno : 0;
+	if (r < 0)
+		return r;
 	/* An undumpable process does not own its files in /proc; exec makes it dumpable anyway. */
 	if (geteuid() != 0)
 		(void) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 	*ret_stage = STAGE_OOM_SCORE_ADJ;
-	int r = set_oom_score(spec->oom_score_adj);
+	r = set_oom_score(spec->oom_score_adj);
 	if (r == 0)
 		r = attributes_set(c, ret_stage);
 	if (r == 0)

@@ -4,7 +4,7 @@
  * durable record.
  */
 #define _GNU_SOURCE
-#include "executor.h"
+#include "tty.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -71,6 +71,8 @@ static void step_ending(struct executor *x, uint64_t now) {
 	}
 	if (x->info_deadline_ns != 0 && now < x->info_deadline_ns)
 		return; /* An adopted leader's status may still be had. */
+	if (!terminal_finish(x, now))
+		return;
 	x->phase = PHASE_RECORDING;
 }
 
@@ -147,7 +149,7 @@ static int patience(const struct executor *x) {
 	else if (x->stop.asked && x->phase <= PHASE_RUNNING)
 		at = earlier(at, x->stop.deadline_ns);
 	if (x->phase == PHASE_ENDING)
-		at = earlier(at, x->info_deadline_ns);
+		at = earlier(earlier(at, x->info_deadline_ns), x->terminal.deadline_ns);
 	if (x->phase == PHASE_RECORDING)
 		at = earlier(at, x->record_retry_ns);
 	if (x->more_to_reap)
@@ -192,6 +194,9 @@ static void dispatch(struct executor *x, const struct epoll_event *e) {
 		return;
 	case SOURCE_CLIENT:
 		client_ready(x, index);
+		return;
+	case SOURCE_TERMINAL:
+		terminal_ended(x);
 		return;
 	}
 }

@@ -9,7 +9,7 @@
  *   attributes.c  limits, niceness                     privileges.c  user, groups, capabilities; seccomp.c
  *   reap.c    who ended, and how                       kill.c   signals, STOP, and the end of the whole tree
  *   pump.c    output into rotated files                wire.c   the socket
- *   record.c  status and exit files
+ *   record.c  status and exit files                tty.c    a terminal for the task, and who holds it
  *
  * One thread, one epoll. Set-up may fail and may allocate; the loop does neither.
  */
@@ -80,6 +80,7 @@ enum stage {
 	STAGE_NICE,
 	STAGE_CAPABILITIES,
 	STAGE_SECCOMP,
+	STAGE_TTY,
 	STAGE_COUNT
 };
 
@@ -95,7 +96,8 @@ enum source {
 	SOURCE_STREAM,
 	SOURCE_CGROUP,
 	SOURCE_LISTENER,
-	SOURCE_CLIENT
+	SOURCE_CLIENT,
+	SOURCE_TERMINAL
 };
 
 /* The first process of the workload. */
@@ -132,6 +134,19 @@ struct spawn {
 struct init {
 	pid_t pid; /* 0 = there is none */
 	uint64_t start_ticks;
+};
+
+/* The task's terminal, when it has one; see tty.h. */
+struct terminal {
+	pid_t pid; /* the holder, which leads its session; 0 = there is none */
+	uint64_t start_ticks;
+	int pidfd;  /* -1 once it has ended */
+	int master; /* in the holder only */
+	int slave;  /* the task's end */
+	int ready;  /* a pipe between executor and holder, until the FIFOs are there */
+	int error;  /* why there is none, as -errno */
+	bool finishing;
+	uint64_t deadline_ns; /* of the holder's end, once it was asked for */
 };
 
 struct stop {
@@ -209,6 +224,7 @@ struct executor {
 	struct outcome outcome;
 	struct spawn spawn;
 	struct init init;
+	struct terminal terminal;
 	struct stop stop;
 	struct killing killing;
 	struct logs logs;
@@ -245,6 +261,8 @@ _Noreturn void executor_loop(struct executor *x);
 /* setup.c: the whole life of an executor. A set-up that fails is a start that failed, and on record. */
 _Noreturn void executor_run(struct executor *x);
 _Noreturn void executor_adopt(struct executor *x);
+/* Moves this process where executors are to be. 0 or -errno; all of it is best effort. */
+int join_self_procs(const struct executor *x);
 
 /* spawn.c: starts the child and lets it run once it is on record. Calls start_failed itself. */
 void spawn_leader(struct executor *x);

@@ -11,6 +11,7 @@
 #include "isolate.h"
 #include "notify.h"
 #include "session.h"
+#include "tty.h"
 #include "wake.h"
 
 #include <errno.h>
@@ -23,10 +24,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* What ps shows of an executor begins with it. */
+#define EXECUTOR_NAME "holdfast-executor"
+
 static struct executor executor;
 
-/* Shows `holdfast-executor: <title>` in ps, as far as the space of the old arguments and environment goes. */
-static void set_title(struct executor *x, int argc, char **argv, char **envp, const char *title) {
+/* Shows `<what>: <title>` in ps, as far as the space of the old arguments and environment goes. */
+static void set_title(struct executor *x, int argc, char **argv, char **envp, const char *what, const char *title) {
 	char *end = argv[0] + strlen(argv[0]) + 1;
 	for (int i = 1; i < argc && argv[i] == end; i++)
 		end += strlen(argv[i]) + 1;
@@ -37,7 +41,7 @@ static void set_title(struct executor *x, int argc, char **argv, char **envp, co
 	memset(argv[0], 0, cap);
 	x->title = argv[0];
 	x->title_cap = cap;
-	(void) snprintf(argv[0], cap, "holdfast-executor: %s", title);
+	(void) snprintf(argv[0], cap, "%s: %s", what, title);
 	(void) prctl(PR_SET_NAME, EXECUTOR_COMM, 0, 0, 0);
 }
 
@@ -93,6 +97,7 @@ static int daemonize(struct executor *x) {
 
 static void init(struct executor *x) {
 	x->dir = x->lock = x->epoll = x->signals = x->listener = x->told = -1;
+	x->terminal.pidfd = x->terminal.master = x->terminal.slave = x->terminal.ready = -1;
 	x->leader.pidfd = x->spawn.report = x->spawn.gate = x->cgroup_events = -1;
 	x->logs.dir = x->logs.scratch[0] = x->logs.scratch[1] = -1;
 	static const char *const names[STREAMS] = { "stdout", "stderr" };
@@ -167,7 +172,7 @@ static int enter_command(int argc, char **argv, char **envp) {
 	if (r < 0)
 		return fail("/dev/null", r);
 	init(&executor);
-	set_title(&executor, argc, argv, envp, "session");
+	set_title(&executor, argc, argv, envp, EXECUTOR_NAME, "session");
 	return enter(&executor, argc - 2, own + 2);
 }
 
@@ -207,7 +212,12 @@ int main(int argc, char **argv, char **envp) {
 		status = daemonize(x);
 	if (status >= 0)
 		return status;
-	set_title(x, argc, argv, envp, x->spec.title ? x->spec.title : x->spec.run_id);
+	if (!adopt && terminal_make(x)) {
+		/* By its title it must not be taken for an executor of this run. */
+		set_title(x, argc, argv, envp, "holdfast-tty", x->spec.log_name ? x->spec.log_name : "task");
+		terminal_hold(x);
+	}
+	set_title(x, argc, argv, envp, EXECUTOR_NAME, x->spec.title ? x->spec.title : x->spec.run_id);
 	if (adopt)
 		executor_adopt(x);
 	executor_run(x);

@@ -90,7 +90,7 @@ static int become(const struct spec *spec, const struct identity *id, enum stage
 		return 0;
 	*ret_stage = STAGE_USER;
 	/* So that the task can open /dev/stdout and /dev/stderr anew. */
-	for (int fd = 1; spec->log_dir && fd <= STREAMS; fd++) {
+	for (int fd = 1; (spec->log_dir || spec->tty_columns > 0) && fd <= STREAMS; fd++) {
 		if (fchown(fd, id->uid, (gid_t) -1) < 0)
 			return -errno;
 	}

@@ -94,6 +94,10 @@ void status_text(const struct executor *x, struct text *t) {
 		add_number(t, "init_pid", (uint64_t) x->init.pid);
 		add_number(t, "init_start", x->init.start_ticks);
 	}
+	if (x->terminal.pid != 0) {
+		add_number(t, "tty_pid", (uint64_t) x->terminal.pid);
+		add_number(t, "tty_start", x->terminal.start_ticks);
+	}
 	add_streams(t, x);
 	add_stuck(t, &x->killing);
 	if (x->adopted)

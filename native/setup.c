@@ -1,6 +1,6 @@
 /* setup.c - what an executor does before its loop. Here it may fail, and may allocate. */
 #define _GNU_SOURCE
-#include "executor.h"
+#include "tty.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static int set_signals(struct executor *x) {
 	return x->signals < 0 ? -errno : watch(x, x->signals, EPOLLIN, SOURCE_SIGNALS, 0);
 }
 
-static int join_self_procs(struct executor *x) {
+int join_self_procs(const struct executor *x) {
 	int result = 0;
 	for (char **procs = x->spec.self_procs; *procs; procs++) {
 		int r = write_file(*procs, "0");
@@ -96,6 +96,12 @@ _Noreturn void executor_run(struct executor *x) {
 		r = fifos_make(x);
 	}
 	if (r == 0) {
+		stage = STAGE_TTY;
+		detail = "a terminal";
+		r = terminal_ready(x);
+	}
+	if (r == 0) {
+		stage = STAGE_SETUP;
 		detail = "sock";
 		r = listen_at_sock(x);
 	}
@@ -136,6 +142,8 @@ _Noreturn void executor_adopt(struct executor *x) {
 	}
 	if (r == 0 && x->leader.pidfd >= 0)
 		r = watch(x, x->leader.pidfd, EPOLLIN, SOURCE_LEADER, 0);
+	if (r == 0 && x->terminal.pidfd >= 0)
+		r = watch(x, x->terminal.pidfd, EPOLLIN, SOURCE_TERMINAL, 0);
 	if (r < 0) {
 		tell(x, TOLD_NO_SETUP, strerror(-r));
 		_exit(1);

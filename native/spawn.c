@@ -42,6 +42,7 @@ static const char *const stage_names[STAGE_COUNT] = {
 	[STAGE_NICE] = "nice",
 	[STAGE_CAPABILITIES] = "capabilities",
 	[STAGE_SECCOMP] = "seccomp",
+	[STAGE_TTY] = "tty",
 };
 
 const char *stage_name(enum stage stage) {
@@ -212,6 +213,7 @@ static const char *detail_of(struct executor *x, const struct spawn_report *rep)
 	case STAGE_NICE:
 	case STAGE_CAPABILITIES:
 	case STAGE_SECCOMP:
+	case STAGE_TTY:
 	case STAGE_COUNT:
 		break;
 	}
@@ -242,6 +244,12 @@ static void report_ended(struct executor *x) {
 		return;
 	}
 	x->phase = PHASE_RUNNING;
+	/*
+	 * The task is in the session of its terminal, we need not be. It would not survive it: the kernel hangs up
+	 * on a stopped task whose parent, and last link to its session, dies.
+	 */
+	if (x->terminal.pid != 0)
+		(void) setsid();
 	(void) fifos_watch(x);
 	(void) status_write(x);
 	tell(x, TOLD_OK, NULL);

@@ -49,6 +49,8 @@ enum spec_tag {
 	TAG_RLIMIT,
 	TAG_UMASK,
 	TAG_NICE,
+	TAG_TTY_COLUMNS,
+	TAG_TTY_ROWS,
 	TAG_COUNT
 };
 
@@ -89,6 +91,8 @@ static const struct {
 	[TAG_RLIMIT] = { KIND_LIST, offsetof(struct spec, rlimits) },
 	[TAG_UMASK] = { KIND_INT, offsetof(struct spec, umask) },
 	[TAG_NICE] = { KIND_INT, offsetof(struct spec, nice) },
+	[TAG_TTY_COLUMNS] = { KIND_INT, offsetof(struct spec, tty_columns) },
+	[TAG_TTY_ROWS] = { KIND_INT, offsetof(struct spec, tty_rows) },
 };
 
 static enum kind kind_of(uint16_t tag) {
@@ -204,6 +208,9 @@ static int check_meaning(const struct spec *s, struct text *reterr_why) {
 	size_t sources = length(s->mount_source);
 	if (sources != length(s->mount_target) || sources != length(s->mount_options))
 		return refuse(reterr_why, -EINVAL, "a mount has a source, a target and options");
+	if ((s->tty_columns == 0) != (s->tty_rows == 0) || s->tty_columns < 0 || s->tty_columns > UINT16_MAX ||
+	    s->tty_rows < 0 || s->tty_rows > UINT16_MAX)
+		return refuse(reterr_why, -EINVAL, "a terminal has columns and rows, from 1 to 65535");
 	const char *name = s->log_name;
 	if (s->log_dir && (!name || !*name || strchr(name, '/') || strlen(name) > 200))
 		return refuse(reterr_why, -EINVAL, "log_name is missing or no plain name");

@@ -20,6 +20,8 @@ struct spec {
 	int64_t log_max_files, log_max_bytes, oom_score_adj, gate, leftovers;
 	int64_t on_death;
 	int64_t isolate, privileges, caps_bounding, caps_ambient, umask, nice;
+	/* Both above 0: a terminal of that size. */
+	int64_t tty_columns, tty_rows;
 	/* The block that holds all the lists. */
 	char **pointers;
 };

@@ -172,9 +172,11 @@ export async function startAgent(
       drainer[Symbol.dispose]();
     });
     allocs.onEnded(() => void drainer.step());
+    const bootOf = (runId: string): string | undefined => store.getRun(runId)?.bootId;
     const doctor = new Doctor({
       clock,
       bootId,
+      bootOf,
       store,
       allocs,
       dataDir,
@@ -222,7 +224,7 @@ export async function startAgent(
       return run !== undefined && run.outcome === undefined;
     };
     // Nobody waits for this: what is left over is in nobody's way.
-    sweepRunDirs({ clock, bootId, runsDir: dataDir.runDir }, isOpen).then(
+    sweepRunDirs({ clock, bootId, bootOf, runsDir: dataDir.runDir }, isOpen).then(
       ({ removed, alive }) => {
         strays = alive.map((dir) => `something of a run that is over is alive, see ${dir}/status`);
         if (removed > 0 || alive.length > 0) logger.info({ removed, alive }, 'swept the run directories');

@@ -18,6 +18,8 @@ export interface DoctorDeps {
   readonly executorPath: string;
   /** Where the API is served. */
   readonly socket: string;
+  /** The boot in which a run began, if the store knows it. */
+  readonly bootOf: (runId: string) => string | undefined;
   /** Version of this agent. */
   readonly version: string;
 }

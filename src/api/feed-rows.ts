@@ -3,7 +3,7 @@ import type { FeedRow } from '../state/store.js';
 import { feedAllocToWire, NAMESPACE, type WireContext } from './alloc-to-wire.js';
 import { FeedText } from './feed-text.js';
 import { feedJobToWire } from './job-to-wire.js';
-import { deploymentToWire, evaluationToWire } from './scheduling-to-wire.js';
+import { evaluationToWire, feedDeploymentToWire } from './scheduling-to-wire.js';
 import { eventRowToWire } from './task-to-wire.js';
 import { nodeSchedulingToWire } from './node-view.js';
 import { parseNodeScheduling } from '../scheduler/drain.js';
@@ -88,7 +88,7 @@ export function feedRowToWire(row: FeedRow, context: WireContext): FeedEvent {
         Topic: payload.topic,
         Type: payload.type,
         FilterKeys: [payload.deployment.jobId],
-        Payload: { Deployment: deploymentToWire(payload.deployment, at(row.index)) },
+        Payload: { Deployment: feedDeploymentToWire(payload.deployment, row.index) },
       };
     case 'EvaluationUpdated':
       return {

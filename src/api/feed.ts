@@ -257,5 +257,6 @@ function filterSnapshot(snapshot: FeedSnapshot, filter: FeedFilter): FeedSnapsho
     Node: snapshot.Node,
     Jobs: snapshot.Jobs.filter(({ ID }) => filter.wants('Job', [ID])),
     Allocations: snapshot.Allocations.filter(({ ID, JobID }) => filter.wants('Allocation', [ID, JobID])),
+    Deployments: snapshot.Deployments.filter(({ ID, JobID }) => filter.wants('Deployment', [ID, JobID])),
   };
 }

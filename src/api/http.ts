@@ -1,6 +1,7 @@
 /** Owns how routes are served over HTTP: headers, errors, blocking queries, streams. Knows no route by name. */
 import { addAbortListener } from 'node:events';
-import type { RequestListener, Server } from 'node:http';
+import { STATUS_CODES, type RequestListener, type Server } from 'node:http';
+import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -50,6 +51,7 @@ export function createHttpApp(deps: HttpDeps, { guard, createServer }: ListenerO
     serverFactory: createServer,
     routerOptions: { maxParamLength: LONGEST_PARAM, ignoreTrailingSlash: true },
     exposeHeadRoutes: false,
+    clientErrorHandler: refuseConnection,
     // A path that no route is asked about: what would be answered otherwise holds the whole of it.
     frameworkErrors: (error, request, reply) =>
       void sendErrorBody(request, reply, statusOfParser(error) ?? 400, {
@@ -89,6 +91,22 @@ export function createHttpApp(deps: HttpDeps, { guard, createServer }: ListenerO
   }
   return app;
 }
+
+/** What was no HTTP, or came too slowly: said in the plainest way, and the connection ends. */
+function refuseConnection(error: NodeJS.ErrnoException, socket: Socket): void {
+  const [status, text] = CONNECTION_FAULTS.get(error.code ?? '') ?? [400, 'this is no HTTP request'];
+  if (socket.writable && error.code !== 'ECONNRESET') {
+    socket.write(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
+    );
+  }
+  socket.destroy(error);
+}
+
+const CONNECTION_FAULTS: ReadonlyMap<string, readonly [status: number, text: string]> = new Map([
+  ['HPE_HEADER_OVERFLOW', [431, 'the header is too large: at most 16 KiB']],
+  ['ERR_HTTP_REQUEST_TIMEOUT', [408, 'the request came too slowly: header within 10 s, all within 30 s']],
+]);
 
 /** What the route of a request asks for; a path that is none tells nothing, and asks for the least. */
 function scopeOf({ routeOptions }: FastifyRequest): Scope {

@@ -1,8 +1,12 @@
 /** Owns the way from a job in a request's body to a checked job, or to faults as the wire tells them. */
+import { z } from 'zod';
 import { AgentError } from '../base/errors.js';
 import { parseJobJson, type Fault } from '../jobspec/parse.js';
 import type { Job } from '../jobspec/types.js';
 import type { ValidateResponse } from './wire.js';
+
+/** A job in a body: jobspec checks it, openapi.json says what it may be. */
+export const JOB_IN_BODY = z.unknown();
 
 /** @throws AgentError job_invalid, with a line for each fault */
 export function readJob(json: unknown): { readonly job: Job; readonly warnings: string } {

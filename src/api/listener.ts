@@ -12,25 +12,29 @@ export interface TlsSettings {
   readonly clientCa: string | undefined;
 }
 
-/** Node's own, said here because docs/api.md does. */
-const MOST_HEADER_BYTES = 16 * 1024;
-/** A caller that sends its header or body in drops is cut off (408). */
-const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 30_000;
-/** How late the two above may be noticed. */
-const CHECK_EVERY_MS = 2_000;
+/** What a listener puts up with. */
+export interface ListenerLimits {
+  readonly headerBytes: number;
+  /** A caller that sends its header or all of it in drops is cut off (408). */
+  readonly headerMs: number;
+  readonly requestMs: number;
+  /** How late the two above may be noticed. */
+  readonly checkEveryMs: number;
+  readonly connections: number;
+}
+
+export const LISTENER_LIMITS: ListenerLimits = {
+  // Node's own, said here because docs/api.md does.
+  headerBytes: 16 * 1024,
+  headerMs: 10_000,
+  requestMs: 30_000,
+  checkEveryMs: 2_000,
+  // Far above what people, dashboards and the 256 readers of the feed need; each costs some 20 KiB.
+  connections: 1024,
+};
+
 /** A connection without a request. Longer than what load balancers and Go's client keep one for. */
 const KEEP_ALIVE_MS = 95_000;
-/** Far above what people, dashboards and the 256 readers of the feed need; each costs some 20 KiB. */
-const MOST_CONNECTIONS = 1024;
-
-const LIMITS: ServerOptions = {
-  maxHeaderSize: MOST_HEADER_BYTES,
-  headersTimeout: HEADERS_TIMEOUT_MS,
-  requestTimeout: REQUEST_TIMEOUT_MS,
-  connectionsCheckingInterval: CHECK_EVERY_MS,
-  keepAliveTimeout: KEEP_ALIVE_MS,
-};
 
 /** A server that does not listen yet; its certificates can be changed. */
 export interface ListenerServer {
@@ -39,14 +43,25 @@ export interface ListenerServer {
   changeTls(tls: TlsSettings): void;
 }
 
-export function createListener(handler: RequestListener, tls: TlsSettings | undefined): ListenerServer {
+export function createListener(
+  handler: RequestListener,
+  tls: TlsSettings | undefined,
+  limits: ListenerLimits = LISTENER_LIMITS,
+): ListenerServer {
+  const options: ServerOptions = {
+    maxHeaderSize: limits.headerBytes,
+    headersTimeout: limits.headerMs,
+    requestTimeout: limits.requestMs,
+    connectionsCheckingInterval: limits.checkEveryMs,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  };
   if (tls === undefined) {
-    const server = createServer(LIMITS, handler);
-    server.maxConnections = MOST_CONNECTIONS;
+    const server = createServer(options, handler);
+    server.maxConnections = limits.connections;
     return { server, changeTls: () => undefined };
   }
-  const server = createTlsServer({ ...LIMITS, ...tlsOptions(tls) }, handler);
-  server.maxConnections = MOST_CONNECTIONS;
+  const server = createTlsServer({ ...options, ...tlsOptions(tls) }, handler);
+  server.maxConnections = limits.connections;
   return {
     server,
     changeTls: (changed) => {

@@ -3,6 +3,10 @@
  * missing from it and no body be other than it says.
  */
 import { z } from 'zod';
+import { AgentError } from '../base/errors.js';
+import { jobBodySchema } from '../jobspec/json-schema.js';
+import { ANSWER_SCHEMAS } from './answers.js';
+import { JOB_IN_BODY } from './job-body.js';
 import { LIST_QUERY } from './page.js';
 import { QUERY_PARAMETERS } from './query-params.js';
 import type { Method, Route } from './route.js';
@@ -33,16 +37,24 @@ export function describeRoutes(routes: readonly Route[], version: string): objec
         token: { type: 'apiKey', in: 'header', name: 'X-Nomad-Token' },
         bearer: { type: 'http', scheme: 'bearer' },
       },
-      schemas: {
-        Error: {
-          type: 'object',
-          properties: { Code: { type: 'string' }, Message: { type: 'string' } },
-          required: ['Code', 'Message'],
-        },
-      },
+      schemas: { ...describeAnswers(), JobBody: jobBodySchema(schemaAt('JobBody')) },
     },
     security: [{ token: [] }, { bearer: [] }],
   };
+}
+
+function schemaAt(name: string): string {
+  return `#/components/schemas/${name}`;
+}
+
+/** The schema of each answer, by name. Open: a later version may say more. */
+function describeAnswers(): Readonly<Record<string, object>> {
+  const { schemas } = z.toJSONSchema(ANSWER_SCHEMAS, { io: 'input', unrepresentable: 'any', uri: schemaAt });
+  for (const schema of Object.values(schemas)) {
+    delete schema.$schema;
+    delete schema.$id;
+  }
+  return schemas;
 }
 
 function describeRoute(route: Route, method: Method): object {
@@ -65,7 +77,7 @@ function describeRoute(route: Route, method: Method): object {
       ...answerOf(route),
       default: {
         description: 'An error: text, or this with Accept: application/json',
-        content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+        content: { 'application/json': { schema: { $ref: schemaAt('Error') } } },
       },
     },
   };
@@ -88,7 +100,13 @@ function describeParameter(name: string): object {
 }
 
 function schemaOf(body: z.ZodType): object {
-  const schema = z.toJSONSchema(body, { io: 'input', unrepresentable: 'any' });
+  const schema = z.toJSONSchema(body, {
+    io: 'input',
+    unrepresentable: 'any',
+    override: ({ zodSchema, jsonSchema }) => {
+      if (zodSchema === JOB_IN_BODY) jsonSchema.$ref = schemaAt('JobBody');
+    },
+  });
   // The dialect is the document's own.
   delete schema.$schema;
   return schema;
@@ -101,5 +119,8 @@ function answerOf(route: Route): object {
     'X-Nomad-Index': { schema: { type: 'integer' } },
     ...(route.list === undefined ? {} : { 'X-Nomad-NextToken': { schema: { type: 'string' } } }),
   };
-  return { '200': { description: 'JSON', headers, content: { 'application/json': {} } } };
+  const name = ANSWER_SCHEMAS.get(route.answer)?.id;
+  if (name === undefined) throw new AgentError('internal', `the answer of ${route.path} has no name`);
+  const schema = { $ref: schemaAt(name) };
+  return { '200': { description: 'JSON', headers, content: { 'application/json': { schema } } } };
 }

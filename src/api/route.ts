@@ -52,6 +52,8 @@ export interface JsonRoute extends RouteBase {
   readonly list?: ListOrder;
   /** What its body must be: `handle` checks it with `parseBody`. */
   readonly body?: z.ZodType;
+  /** What it answers, one of answers/: for openapi.json, and for the suite that holds every answer against it. */
+  readonly answer: z.ZodType;
   /** Status of an answer that is no error; default 200. */
   readonly status?: () => number;
 }

@@ -8,6 +8,11 @@ interface Indexes {
   readonly modifyIndex: number;
 }
 
+/** As the feed tells it: a row tells what was at its index; when the thing was made is not in it. */
+export function feedDeploymentToWire(deployment: DeploymentRecord, modifyIndex: number): Deployment {
+  return deploymentToWire(deployment, { createIndex: modifyIndex, modifyIndex });
+}
+
 export function deploymentToWire(
   deployment: DeploymentRecord,
   { createIndex, modifyIndex }: Indexes,

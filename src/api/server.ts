@@ -8,6 +8,7 @@ import { Scope } from '../base/scope.js';
 import type { Clock } from '../base/clock.js';
 import type { Logger, LogTap } from '../base/log.js';
 import type { StateStore } from '../state/store.js';
+import { OpenApi } from './answers.js';
 import { Feed, type FeedLimits } from './feed.js';
 import { sampleEvent } from './feed-stats.js';
 import { EvaluationLog } from './evaluations.js';
@@ -192,6 +193,7 @@ function buildRoutes(services: Services, feed: Feed, counts: MetricCounts): read
     scope: 'read',
     path: '/v1/openapi.json',
     summary: 'Lists every route',
+    answer: OpenApi,
     handle: () => describeRoutes(routes, services.operations.node().version),
   });
   return routes;

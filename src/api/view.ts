@@ -12,6 +12,7 @@ import {
   type JobFacts,
 } from './job-to-wire.js';
 import { nodeToWire } from './node-view.js';
+import { feedDeploymentToWire } from './scheduling-to-wire.js';
 import type {
   Allocation,
   AllocListStub,
@@ -95,6 +96,9 @@ export class View {
       Allocations: this.#store
         .listAllocs()
         .map((alloc) => feedAllocToWire(alloc.record, this.#tasks(alloc), alloc.modifyIndex, context)),
+      Deployments: this.#store
+        .listDeployments()
+        .map(({ record, modifyIndex }) => feedDeploymentToWire(record, modifyIndex)),
     };
   }
 

@@ -76,6 +76,11 @@ const COMMANDS: readonly Entry[] = [
     load: () => import('./commands/periodic.js'),
   },
   { name: 'purge', summary: 'stop a job and forget it', load: () => import('./commands/purge.js') },
+  {
+    name: 'gc',
+    summary: 'forget everything that is over and not needed',
+    load: () => import('./commands/gc.js'),
+  },
   { name: 'restart', summary: 'restart running tasks', load: () => import('./commands/restart.js') },
   { name: 'signal', summary: 'send a signal to running tasks', load: () => import('./commands/signal.js') },
   { name: 'exec', summary: 'run a command in a task', load: () => import('./commands/exec.js') },

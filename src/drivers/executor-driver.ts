@@ -34,6 +34,8 @@ export interface ExecutorDriverDeps extends HandleDeps {
   readonly runsDir: string;
 }
 
+/** What nearly every program knows; the same as in sessions. */
+const DEFAULT_TERM = 'xterm';
 const BYTES_PER_MIB = 1024 * 1024;
 
 /** What one driver makes of one task. */
@@ -179,7 +181,7 @@ export abstract class ExecutorDriver implements Driver {
   #request(config: TaskConfig): LaunchRequest {
     const { task, allocId, runId, dirs, logs } = config;
     const plan = this.plan(config);
-    const { command, args, oomScoreAdj, rlimits, umask, nice, onExecutorDeath } = plan.config;
+    const { command, args, oomScoreAdj, rlimits, umask, nice, terminal, onExecutorDeath } = plan.config;
     return {
       runDir: runDirOf(this.#deps.runsDir, runId),
       leafName: leafName(config),
@@ -192,7 +194,12 @@ export abstract class ExecutorDriver implements Driver {
         path: plan.path,
         argv: [command, ...args],
         // First, where whoever looks for the run's processes finds it soonest; and nobody's to change.
-        env: Object.fromEntries([[RUN_ID_VARIABLE, runId], ...ownEnv(config.env)]),
+        env: Object.fromEntries([
+          [RUN_ID_VARIABLE, runId],
+          // A program on a terminal needs to know what kind it is; the task may say otherwise.
+          ...(terminal === undefined ? [] : [['TERM', DEFAULT_TERM] as const]),
+          ...ownEnv(config.env),
+        ]),
         cwd: plan.cwd,
         user: plan.user,
         log: logs.disabled
@@ -210,6 +217,7 @@ export abstract class ExecutorDriver implements Driver {
         oomScoreAdj: oomScoreAdj ?? 0,
         isolation: plan.isolation,
         attributes: { rlimits, umask: umask ?? DEFAULT_UMASK, nice },
+        terminal,
       },
     };
   }

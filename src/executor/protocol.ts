@@ -58,6 +58,14 @@ export interface ExecutorSpec {
   readonly isolation?: SpecIsolation | undefined;
   /** Absent = umask 022, niceness 0, limits as the executor has them. */
   readonly attributes?: SpecAttributes | undefined;
+  /** Absent = no terminal. With one, all output is of `stdout`. */
+  readonly terminal?: SpecTerminal | undefined;
+}
+
+/** The size of a terminal of the workload's own. */
+export interface SpecTerminal {
+  readonly columns: number;
+  readonly rows: number;
 }
 
 /** Where the executor writes what the workload prints. */
@@ -126,6 +134,9 @@ const SPEC_TAG = {
   memoryEvents: 19,
   memoryPeak: 20,
   onExecutorDeath: 21,
+  // 40 to 50 are in isolation.ts.
+  ttyColumns: 51,
+  ttyRows: 52,
 } as const;
 
 /** Bytes of a frame before its fields, after the length word: u16 type, u16 request. */
@@ -211,6 +222,10 @@ export function encodeSpec(spec: ExecutorSpec): Buffer {
   if (spec.onExecutorDeath !== undefined)
     int(SPEC_TAG.onExecutorDeath, spec.onExecutorDeath === 'kill' ? 1 : 0);
   fields.push(...isolationFields(spec.isolation, spec.attributes, field));
+  if (spec.terminal !== undefined) {
+    int(SPEC_TAG.ttyColumns, spec.terminal.columns);
+    int(SPEC_TAG.ttyRows, spec.terminal.rows);
+  }
   const bytes = Buffer.concat([Buffer.from(SPEC_MAGIC, 'latin1'), encodeFields(fields)]);
   if (bytes.length > MAX_SPEC_BYTES) {
     throw new AgentError(
@@ -269,6 +284,9 @@ export function decodeSpec(bytes: Buffer): ExecutorSpec {
     ),
     ...whenThere('isolation', readIsolation(fields)),
     ...whenThere('attributes', readAttributes(fields)),
+    ...(has(SPEC_TAG.ttyColumns)
+      ? { terminal: { columns: int(SPEC_TAG.ttyColumns), rows: int(SPEC_TAG.ttyRows) } }
+      : {}),
   };
 }
 

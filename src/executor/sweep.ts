@@ -3,7 +3,7 @@
  * stay when the agent died, or the disk refused writes, between an end and its cleaning up.
  */
 import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Clock } from '../base/clock.js';
 import { isAlive, type ProcessRef } from '../base/host.js';
 import { isPopulated, leafOfSpec, removeLeaf } from './cgroup-leaf.js';
@@ -18,6 +18,8 @@ export interface SweepResult {
 interface SweepDeps {
   readonly clock: Clock;
   readonly bootId: string;
+  /** The boot in which a run began, as the store knows it: a power cut leaves files without their bytes. */
+  readonly bootOf: (runId: string) => string | undefined;
 }
 
 /**
@@ -52,9 +54,9 @@ export async function listRunDirs(
 }
 
 /** True unless it is certain that nothing of the run is alive. */
-export function mayBeAlive(deps: Pick<SweepDeps, 'bootId'>, runDir: string): boolean {
+export function mayBeAlive(deps: Omit<SweepDeps, 'clock'>, runDir: string): boolean {
+  if (isOfAnotherBoot(deps, runDir)) return false;
   const status = readStatusFile(runDir);
-  if (status.kind === 'ok' && status.value.bootId !== deps.bootId) return false;
   if (status.kind === 'unreadable') return true;
   const known: readonly (ProcessRef | undefined)[] =
     status.kind === 'ok' ? [status.value.executor, status.value.workload] : [];
@@ -67,11 +69,20 @@ export function mayBeAlive(deps: Pick<SweepDeps, 'bootId'>, runDir: string): boo
 /** Removes one that is over, with its cgroup. True when nothing of the run was alive and all of it is gone now. */
 export async function sweepRunDir(deps: SweepDeps, runDir: string): Promise<boolean> {
   if (mayBeAlive(deps, runDir)) return false;
-  const status = readStatusFile(runDir);
-  const sameBoot = status.kind !== 'ok' || status.value.bootId === deps.bootId;
   const spec = readSpecFile(runDir);
   const leaf = spec.kind === 'ok' ? leafOfSpec(spec.value) : undefined;
-  if (sameBoot && leaf !== undefined) await removeLeaf(deps.clock, leaf);
+  if (!isOfAnotherBoot(deps, runDir) && leaf !== undefined) await removeLeaf(deps.clock, leaf);
   await removeRunDir(runDir);
   return true;
+}
+
+/** True when it is certain: then nothing of it is alive, and its cgroup went with that boot. */
+function isOfAnotherBoot({ bootId, bootOf }: Omit<SweepDeps, 'clock'>, runDir: string): boolean {
+  const status = readStatusFile(runDir);
+  const spec = readSpecFile(runDir);
+  const told =
+    (status.kind === 'ok' ? status.value.bootId : undefined) ??
+    (spec.kind === 'ok' ? spec.value.bootId : undefined) ??
+    bootOf(basename(runDir));
+  return told !== undefined && told !== bootId;
 }

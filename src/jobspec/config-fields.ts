@@ -201,3 +201,26 @@ export const oneOf = <const T extends string>(...choices: readonly T[]) =>
     },
     { enum: [...choices] },
   );
+
+/** The size of a terminal, in characters. */
+export interface TerminalSize {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** No screen has more; the kernel could count to 65535. */
+const MOST_CHARACTERS = 1_000;
+
+/** `80x24`: columns, then rows, as programs have it in their `-geometry`. */
+export const terminalSize = () =>
+  field((value): { value: TerminalSize } | { fault: string } => {
+    const match = typeof value === 'string' ? /^(\d{1,4})x(\d{1,4})$/.exec(value) : null;
+    if (match === null) return wanted('a size such as "80x24": columns, then rows', value);
+    const [columns, rows] = [Number(match[1]), Number(match[2])];
+    if (columns < 1 || rows < 1 || columns > MOST_CHARACTERS || rows > MOST_CHARACTERS) {
+      return {
+        fault: `expected from 1 to ${MOST_CHARACTERS} columns and rows, found ${quote(String(value))}`,
+      };
+    }
+    return { value: { columns, rows } };
+  }, TEXT);

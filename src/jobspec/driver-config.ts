@@ -15,10 +15,12 @@ import {
   oneOf,
   rlimits,
   signal,
+  terminalSize,
   text,
   texts,
   whole,
   type Rlimit,
+  type TerminalSize,
 } from './config-fields.js';
 import { suggest } from './words.js';
 
@@ -36,6 +38,8 @@ export interface ProgramConfig {
   readonly umask: number | undefined;
   /** Undefined = 0. */
   readonly nice: number | undefined;
+  /** The size of a terminal of the task's own; undefined = it has none. */
+  readonly terminal: TerminalSize | undefined;
   /** When the executor of the task is killed: another one takes over, or the task ends. */
   readonly onExecutorDeath: 'adopt' | 'kill';
 }
@@ -112,6 +116,8 @@ export function isDriverName(name: string): name is DriverName {
 const HIGHEST_OOM_SCORE = 1000;
 /** The kernel's range of nice(2). */
 const NICE = { least: -20, most: 19 };
+/** As terminals have been since there were screens. */
+const TERMINAL_SIZE: TerminalSize = { columns: 80, rows: 24 };
 const MOST_EXIT_CODE = 255;
 const MOST_REPEATS = 1_000_000;
 
@@ -123,6 +129,8 @@ const program = {
   ulimit: rlimits().default([]),
   umask: octal().optional(),
   nice: whole(NICE.least, NICE.most).optional(),
+  tty: bool().default(false),
+  tty_size: terminalSize().default(TERMINAL_SIZE),
   on_executor_death: oneOf('adopt', 'kill').default('adopt'),
 };
 
@@ -227,6 +235,7 @@ function programOf(read: z.output<typeof RAW_EXEC>): ProgramConfig {
     rlimits: read.ulimit,
     umask: read.umask,
     nice: read.nice,
+    terminal: read.tty ? read.tty_size : undefined,
     onExecutorDeath: read.on_executor_death,
   };
 }

@@ -129,7 +129,8 @@ function explain(text: string, error: HclNode): OrderedFault {
 
 function unclosed(text: string, block: HclNode, order: number): OrderedFault {
   const type = block.getChild('BlockType');
-  const name = type === null ? '' : text.slice(type.from, type.to).trim();
+  // What the parser takes for a name may go on over the end of its line.
+  const name = type === null ? '' : (text.slice(type.from, type.to).trim().split(/\s/, 1)[0] ?? '');
   const open = block.getChild('{');
   return open === null
     ? {

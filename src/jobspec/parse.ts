@@ -120,7 +120,12 @@ export function toFaults(findings: readonly Finding[], file: string, lines: Line
   const sorted = lines === undefined ? findings : [...findings].sort((a, b) => a.at - b.at);
   return sorted.map(({ at, path, message, hint }) => {
     const place = lines?.place(at);
-    const words = { message, ...(hint === undefined ? {} : { hint }) };
+    const words = { message: onOneLine(message), ...(hint === undefined ? {} : { hint: onOneLine(hint) }) };
     return { file, line: place?.line, column: place?.column, path, ...words };
   });
+}
+
+/** What is quoted from a file that is broken may go on over the end of its line. */
+function onOneLine(words: string): string {
+  return words.replace(/\s*[\r\n]\s*/g, ' ');
 }

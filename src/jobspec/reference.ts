@@ -131,6 +131,8 @@ const DRIVERS = `## config
 | \`on_executor_death\` ✚ | \`adopt\` or \`kill\` | \`"adopt"\` | What happens when the executor of the task is killed: another one takes over and the task does not notice, or the task ends with it |
 | \`umask\` ✚ | octal text | \`"022"\` | Mode bits that new files do not get |
 | \`nice\` ✚ | number (-20…19) | \`0\` | Higher = others go first |
+| \`tty\` ✚ | bool | \`false\` | The task runs on a terminal of its own, which is its input and output and controls it. All it writes is logged as stdout, a line end as it was written; nobody types anything. \`TERM\` is \`xterm\` unless \`env\` says otherwise. It outlives the agent and the executor, and costs one more small process |
+| \`tty_size\` ✚ | text | \`"80x24"\` | Columns and rows of that terminal |
 
 Without \`ulimit\` a task may have 1024 open files, and raise that to 524288 or to what the agent may have; it writes no core
 files until it raises that limit itself. Its other limits are those that the agent was started with.

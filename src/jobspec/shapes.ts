@@ -40,3 +40,28 @@ export const DURATION: Schema = {
 };
 /** Text that a number may be written as. */
 export const NUMBER_TEXT: Schema = { type: 'string', pattern: '^-?[0-9]+(?:\\.[0-9]+)?$' };
+
+/**
+ * What a value is in Nomad's JSON, where nothing stands for anything else: text is text, a number is one, and a duration
+ * may be nanoseconds.
+ */
+export function jsonValueOf(schema: Schema): Schema {
+  if (schema === TEXT) return { type: 'string' };
+  if (schema === TRUTH) return { type: 'boolean' };
+  if (schema === DURATION) return { anyOf: [{ type: 'integer' }, ...(DURATION['anyOf'] as Schema[])] };
+  const { anyOf, items, additionalProperties } = schema;
+  const inner = (value: unknown): Schema => jsonValueOf(value as Schema);
+  if (Array.isArray(anyOf)) {
+    const plain = (anyOf as Schema[]).filter(
+      ({ type, pattern }) => type !== 'string' || pattern === undefined,
+    );
+    return plain.length === 1 ? inner(plain[0]) : { ...schema, anyOf: plain.map(inner) };
+  }
+  return {
+    ...schema,
+    ...(typeof items === 'object' ? { items: inner(items) } : {}),
+    ...(typeof additionalProperties === 'object'
+      ? { additionalProperties: inner(additionalProperties) }
+      : {}),
+  };
+}

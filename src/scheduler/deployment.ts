@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Job, TaskGroup, UpdateStrategy } from '../jobspec/types.js';
 import type { AllocRecord, DeploymentGroup, DeploymentRecord, JobRecord, Moment } from '../state/store.js';
-import { leftMs, momentAfter } from './reschedule.js';
+import { leftMs, momentAfter, rebased } from './reschedule.js';
 
 /** What an alloc that was well while nobody looked is given, after its `min_healthy_time`, to be found so. */
 const AFTER_ABSENCE_MS = 5_000;
@@ -179,9 +179,10 @@ export function graceAfterAbsence(deployment: DeploymentRecord, job: Job, now: M
     const { requireProgressBy, progressDeadlineMs } = group;
     const spec = job.groups.find((candidate) => candidate.name === name);
     const graceMs = (spec?.update?.minHealthyMs ?? 0) + AFTER_ABSENCE_MS;
-    const isNear =
-      requireProgressBy !== undefined && leftMs(requireProgressBy, progressDeadlineMs, now) < graceMs;
-    return [name, isNear ? { ...group, requireProgressBy: momentAfter(now, graceMs) } : group];
+    if (requireProgressBy === undefined) return [name, group];
+    const isNear = leftMs(requireProgressBy, progressDeadlineMs, now) < graceMs;
+    const due = isNear ? momentAfter(now, graceMs) : rebased(requireProgressBy, progressDeadlineMs, now);
+    return [name, { ...group, requireProgressBy: due }];
   });
   return { ...deployment, groups: Object.fromEntries(groups) };
 }

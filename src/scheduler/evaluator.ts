@@ -66,6 +66,7 @@ export class Evaluator {
       ...this.seen(jobId),
       job,
       deployment,
+      stable: this.#stableBefore(job),
       retryFailed: options.retryFailed ?? false,
     });
     const placements = (this.#deps.mayPlace?.() ?? true) ? wanted : whileIneligible(wanted, job);
@@ -91,6 +92,16 @@ export class Evaluator {
       specOf: (version) => store.getJobVersion(jobId, version)?.record.spec,
       isDue: (alloc) => this.#dueInMs(alloc) === 0,
     };
+  }
+
+  /** The newest version before this one that was deployed well. */
+  #stableBefore({ id, version }: JobRecord): JobRecord | undefined {
+    const deployed = this.#deployments(id).filter(
+      ({ status, jobVersion }) => status === 'successful' && jobVersion < version,
+    );
+    const newest = deployed.reduce((most, { jobVersion }) => Math.max(most, jobVersion), -1);
+    const found = this.#deps.store.getJobVersion(id, newest)?.record;
+    return found?.stopped === false ? found : undefined;
   }
 
   /** The newest deployment of the job's version. */
@@ -246,11 +257,13 @@ export class Evaluator {
     const newest = new Map<string, AllocRecord>();
     for (const alloc of this.seen(job.id).allocs) newest.set(`${alloc.group}/${alloc.index}`, alloc);
     const groups = wantedGroups(job);
+    const isFailed = this.newestDeployment(job)?.status === 'failed';
+    const kept = isFailed ? this.#stableBefore(job)?.version : undefined;
     return [...newest.values()].filter(
       (alloc) =>
         alloc.reschedule?.next !== undefined &&
         alloc.desiredStatus === 'run' &&
-        alloc.jobVersion === job.version &&
+        (alloc.jobVersion === job.version || alloc.jobVersion === kept) &&
         groups.some(({ name, count }) => name === alloc.group && alloc.index < count),
     );
   }

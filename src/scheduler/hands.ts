@@ -63,7 +63,7 @@ export class Hands {
     const { store, allocs } = this.#deps;
     const made = placements
       .filter((placement) => placement.kind === 'create')
-      .map((placement) => this.#create(job, deployment, placement));
+      .map((placement) => this.#create(placement.of ?? job, deployment, placement));
     const updated = placements
       .filter((placement) => placement.kind === 'update_in_place')
       .flatMap(({ alloc, group }) => {

@@ -16,6 +16,8 @@ export type Placement =
       readonly group: TaskGroup;
       readonly index: number;
       readonly before?: AllocRecord;
+      /** The version that it shall have; undefined = the newest. */
+      readonly of?: JobRecord;
     }
   /** The newer version changes nothing that needs a new run. */
   | { readonly kind: 'update_in_place'; readonly alloc: AllocRecord; readonly group: TaskGroup }
@@ -35,6 +37,8 @@ export interface PlaceInput {
   readonly retryFailed: boolean;
   /** The newest deployment of this version; undefined = all places at once. */
   readonly deployment?: DeploymentRecord | undefined;
+  /** The newest version before this one whose deployment was successful. */
+  readonly stable?: JobRecord | undefined;
   /** True when the time has come that the tracker of a failed alloc names. */
   readonly isDue?: (alloc: AllocRecord) => boolean;
 }
@@ -125,6 +129,10 @@ function refill(
   if (last === undefined) return { kind: 'create', group, index };
   // Not terminal and yet not live: its runner could not be made, and its workload may run. It stays for the operator.
   if (!isTerminal(last.clientStatus)) return undefined;
+  if (last.jobVersion !== job.version && deployment?.status === 'failed') {
+    const kept = refillWithStable(input, group.name, last);
+    if (kept !== 'not stable') return kept;
+  }
   const isOfVersion = last.desiredStatus === 'run' && last.jobVersion === job.version;
   if (!isOfVersion || last.clientStatus === 'lost') return { kind: 'create', group, index };
   if (last.clientStatus !== 'failed') return undefined;
@@ -137,6 +145,22 @@ function refill(
   return next !== undefined && input.isDue?.(last) === true
     ? { kind: 'create', group, index, before: last }
     : undefined;
+}
+
+/**
+ * A place that a failed deployment did not reach goes on as if the stable version were the newest: what has failed
+ * elsewhere shall not spread.
+ */
+function refillWithStable(
+  input: PlaceInput,
+  groupName: string,
+  last: AllocRecord,
+): Placement | 'not stable' | undefined {
+  const { stable } = input;
+  const group = stable?.spec.groups.find(({ name }) => name === groupName);
+  if (stable === undefined || group === undefined || isPattern(stable.spec)) return 'not stable';
+  const placement = refill({ ...input, job: stable, deployment: undefined }, group, last.index, last);
+  return placement?.kind === 'create' ? { ...placement, of: stable } : placement;
 }
 
 /** True when the two differ, for that group, only in settings that are read when they are used. */

@@ -60,6 +60,14 @@ export function leftMs(due: Moment, mostMs: number, now: Moment): number {
   return Math.max(0, Math.min(left, mostMs));
 }
 
+/**
+ * A due moment of another boot in the time of this one: counted from the wall clock each time it is looked at, it would
+ * never come after a clock that was set back. Gives the very same moment when it is of this boot.
+ */
+export function rebased(due: Moment, mostMs: number, now: Moment): Moment {
+  return due.bootId === now.bootId ? due : momentAfter(now, leftMs(due, mostMs, now));
+}
+
 /** The moment `ms` from now. */
 export function momentAfter(now: Moment, ms: number): Moment {
   return { wallMs: now.wallMs + ms, monoMs: now.monoMs + ms, bootId: now.bootId };

@@ -23,6 +23,7 @@ import { momentOf } from './hands.js';
 import { dispatchChild, periodicChild, type Dispatch } from './launch.js';
 import { PeriodicLauncher } from './periodic.js';
 import { nextJob, planJob, type JobPlan } from './plan.js';
+import { rebased } from './reschedule.js';
 
 export type SchedulerDeps = EvaluatorDeps;
 
@@ -350,7 +351,7 @@ export class Scheduler {
     if (deployment !== undefined && isActive(deployment)) void this.#reconsider(jobId);
   }
 
-  /** Deadlines that passed while no agent was there to see what is well. */
+  /** Deadlines that passed while no agent was there to see what is well, and those that an earlier boot has set. */
   async #grace(): Promise<void> {
     const { store, logger } = this.#deps;
     const now = momentOf(this.#deps);
@@ -359,8 +360,15 @@ export class Scheduler {
       if (!isActive(record) || job === undefined) return [];
       return [{ kind: 'put_deployment', deployment: graceAfterAbsence(record, job, now) }];
     });
+    for (const { record: alloc } of store.listAllocs()) {
+      const { reschedule: tracker } = alloc;
+      const next = tracker?.next;
+      if (tracker === undefined || next === undefined || next.at.bootId === now.bootId) continue;
+      const reschedule = { ...tracker, next: { ...next, at: rebased(next.at, next.delayMs, now) } };
+      changes.push({ kind: 'put_alloc', alloc: { ...alloc, reschedule } });
+    }
     if (changes.length === 0) return;
-    await store.commit(changes, { whenRefused: 'reject' }).catch((error: unknown) => {
+    await store.commit(changes, { whenRefused: 'keep' }).catch((error: unknown) => {
       logger.warn({ error: describeError(error) }, 'cannot move the deadlines of deployments, ignoring');
     });
   }

@@ -79,3 +79,78 @@ describe('a database of schema 1', () => {
     assert.equal(store.index(), 9, 'and numbers go on');
   });
 });
+
+describe('a database of schema 2', () => {
+  const disk = new StoreOnDisk();
+  afterEach(() => disk.remove());
+
+  it('opens, and holds what was put in', async () => {
+    copyFileSync(golden('schema-v2.db'), disk.path);
+    const store = disk.open();
+    assert.deepEqual(store.listQuarantined(), []);
+    assert.equal(store.getHost('periodic/report'), '1700000000000');
+
+    const launch = store.getJob('words/dispatch-1700000000-abcd1234')?.record;
+    assert.deepEqual(
+      [launch?.parentId, launch?.dispatched, launch?.payload, launch?.idempotencyToken],
+      ['words', true, 'aGVsbG8=', 'once'],
+    );
+    assert.deepEqual(store.getJob('words')?.record.spec.parameterized?.metaRequired, ['who']);
+
+    const [first, second] = store.listDeployments({ jobId: 'web' }).map(({ record }) => record);
+    assert.deepEqual([first?.id, first?.status, first?.jobVersion], ['d0', 'successful', 0]);
+    assert.deepEqual([second?.status, second?.jobVersion], ['running', 1]);
+    assert.deepEqual(second?.groups['front'], {
+      desiredTotal: 2,
+      autoRevert: true,
+      progressDeadlineMs: 600_000,
+      placed: 2,
+      healthy: 1,
+      unhealthy: 0,
+      requireProgressBy: { wallMs: 1_700_000_600_000, monoMs: 600_000, bootId: BOOT },
+    });
+    const evaluations = store.listEvaluations().map(({ record }) => [record.id, record.status]);
+    assert.deepEqual(evaluations, [
+      ['e1', 'complete'],
+      ['e2', 'pending'],
+    ]);
+    assert.equal(store.listEvaluations()[1]?.record.waitUntilMs, 1_700_000_030_000);
+
+    const running = store.getAlloc('a1')?.record;
+    assert.equal(running?.health?.healthy, true);
+    assert.deepEqual(
+      [running.deploymentId, running.generation, running.ports, running.jobVersion],
+      ['d1', 2, { http: 20_001 }, 1],
+    );
+    const failed = store.getAlloc('a2')?.record;
+    assert.equal(failed?.previousAllocId, 'a0');
+    assert.deepEqual(failed.reschedule, {
+      events: [
+        {
+          at: { wallMs: 1_700_000_000_000, monoMs: 0, bootId: BOOT },
+          previousAllocId: 'a0',
+          delayMs: 30_000,
+        },
+      ],
+      next: {
+        at: { wallMs: 1_700_000_060_000, monoMs: 60_000, bootId: BOOT },
+        delayMs: 60_000,
+        evalId: 'e2',
+      },
+    });
+    const [stopping] = store.listTasks('a2');
+    assert.equal(stopping?.phase, 'stopping');
+    assert.deepEqual([stopping.stop?.stage, stopping.stop?.failedKills], ['signal', 2]);
+    assert.deepEqual(store.listRuns('a1', 'server')[0]?.handle?.driverState, {
+      runDir: '/data/run/r1',
+      cgroup: '/sys/fs/cgroup/holdfast.slice/r1',
+      cgroupsV1: [],
+    });
+
+    const told = new Set(store.readFeed(0, 99).map(({ payload }) => payload.topic));
+    assert.deepEqual([...told].sort(), ['Allocation', 'Deployment', 'Evaluation', 'Job', 'TaskEvent']);
+    const before = store.index();
+    assert.equal(await store.commit([putTask({ restarts: 3 }), addEvent(2)]), 'stored');
+    assert.equal(store.index(), before + 2, 'and numbers go on');
+  });
+});

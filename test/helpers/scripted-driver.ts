@@ -59,6 +59,8 @@ export class World {
   bootId = 'boot-1';
   /** For the next starts, first one first. */
   readonly starts: StartScript[] = [];
+  /** What a start does for which nothing is scripted; undefined = it works. */
+  startOf: (config: TaskConfig) => StartScript | undefined = () => undefined;
   /** Time between the driver being asked and the workload living; and again until the driver answers. */
   startMs = 0;
   /** False: executors cannot be spoken to by `recover`. */
@@ -125,7 +127,7 @@ export class World {
     const why = life.dead ? undefined : this.mayStart(config);
     if (why !== undefined) this.violations.push(`run ${config.runId} is started: ${why}`);
     await this.#pass(life, this.startMs);
-    const script = this.starts.shift();
+    const script = this.starts.shift() ?? this.startOf(config);
     if (script?.kind === 'fails') {
       return this.#answer(life, () => {
         const code = script.invalid === true ? 'driver_config_invalid' : 'start_failed';

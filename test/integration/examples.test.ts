@@ -25,12 +25,17 @@ const EXPECTED: Readonly<
   'crashing.hcl': { code: 1, tasks: { boom: failed } },
   'demo.hcl': { code: 0, tasks: { server: run, ticker: run, fickle: run } },
   'isolated.hcl': { code: 0, tasks: { probe: complete } },
+  // Patterns run nothing until they are launched: below.
+  'parameterized.hcl': { code: 0, tasks: {} },
+  'periodic.hcl': { code: 0, tasks: {} },
   'mock.hcl': { code: 1, tasks: { fine: complete, late: failed } },
+  'rolling-update.hcl': { code: 0, tasks: { greet: run } },
   'stages.hcl': {
     code: 0,
     tasks: { prepare: complete, clock: complete, work: complete, tidy: complete },
   },
   'templates.hcl': { code: 0, tasks: { show: complete } },
+  'terminal.hcl': { code: 0, tasks: { paint: complete } },
   'two-tasks.hcl': { code: 0, tasks: { writer: run, reader: run } },
   'web.hcl': { code: 0, tasks: { server: run } },
   'web.json': { code: 0, tasks: { server: run } },
@@ -67,4 +72,19 @@ describe('examples/', () => {
       assert.deepEqual([...new Set(tasks.map(({ task }) => task))].sort(), Object.keys(expected).sort());
     });
   }
+
+  it('parameterized.hcl and periodic.hcl run when they are launched, and are forgotten', async () => {
+    await using agent = await RealAgent.start();
+    for (const name of ['parameterized.hcl', 'periodic.hcl']) await agent.cli(['run', join(EXAMPLES, name)]);
+    const payload = join(agent.dir, 'payload');
+    writeFileSync(payload, 'four words of payload');
+    const dispatched = await agent.cli(['dispatch', '-m', 'who=me', 'words', payload]);
+    assert.equal(dispatched.code, 0, dispatched.stdout + dispatched.stderr);
+    const [, id = ''] = /(words\/dispatch-\S+)/.exec(dispatched.stdout) ?? [];
+    assert.match((await agent.cli(['logs', id])).stdout, /me sent 4 words/);
+    const forced = await agent.cli(['periodic', 'force', 'report']);
+    assert.equal(forced.code, 0, forced.stdout + forced.stderr);
+    assert.match((await agent.cli(['gc'])).stdout, /^forgot 2 allocs\n$/);
+    assert.equal((await agent.cli(['status', id])).code, 4);
+  });
 });

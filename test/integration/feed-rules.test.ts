@@ -6,16 +6,24 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { WebSocket } from 'ws';
-import type { FeedAllocation, FeedEvent, FeedJob, FeedMessage, FeedSnapshot } from '../../src/api/wire.js';
+import type {
+  Deployment,
+  FeedAllocation,
+  FeedEvent,
+  FeedJob,
+  FeedMessage,
+  FeedSnapshot,
+} from '../../src/api/wire.js';
 import type { Change } from '../../src/state/store.js';
 import { startApi, type ApiUnderTest, type FeedClient } from '../helpers/api-client.js';
-import { putAlloc, putJob, putTask } from '../helpers/records.js';
+import { deploymentRecord, putAlloc, putJob, putTask } from '../helpers/records.js';
 import { until } from '../helpers/until.js';
 
 /** What a client that follows the rules knows. */
 class Mirror {
   jobs = new Map<string, FeedJob>();
   allocs = new Map<string, FeedAllocation>();
+  deployments = new Map<string, Deployment>();
   index = 0;
 
   /** @returns false when it has to begin again with a snapshot */
@@ -33,21 +41,35 @@ class Mirror {
 
   state(): unknown {
     const byId = (a: { ID: string }, b: { ID: string }): number => (a.ID < b.ID ? -1 : 1);
-    return { jobs: [...this.jobs.values()].sort(byId), allocs: [...this.allocs.values()].sort(byId) };
+    // Of older ones the agent forgets some without saying so.
+    const newest = new Map<string, Deployment>();
+    for (const one of [...this.deployments.values()].sort((a, b) => a.ModifyIndex - b.ModifyIndex))
+      newest.set(one.JobID, one);
+    return {
+      jobs: [...this.jobs.values()].sort(byId),
+      allocs: [...this.allocs.values()].sort(byId),
+      deployments: [...newest.values()].sort(byId),
+    };
   }
 
   #replace(snapshot: FeedSnapshot): void {
     this.jobs = new Map(snapshot.Jobs.map((job) => [job.ID, job]));
     this.allocs = new Map(snapshot.Allocations.map((alloc) => [alloc.ID, alloc]));
+    this.deployments = new Map(snapshot.Deployments.map((one) => [one.ID, one]));
   }
 
   #apply(event: FeedEvent): void {
     if (event.Topic === 'Job') {
-      if (event.Payload.Job === null) this.jobs.delete(event.Key);
-      else this.jobs.set(event.Key, event.Payload.Job);
+      if (event.Payload.Job === null) {
+        this.jobs.delete(event.Key);
+        for (const one of this.deployments.values())
+          if (one.JobID === event.Key) this.deployments.delete(one.ID);
+      } else this.jobs.set(event.Key, event.Payload.Job);
     } else if (event.Topic === 'Allocation') {
       if (event.Payload.Allocation === null) this.allocs.delete(event.Key);
       else this.allocs.set(event.Key, event.Payload.Allocation);
+    } else if (event.Topic === 'Deployment') {
+      this.deployments.set(event.Key, event.Payload.Deployment);
     }
   }
 }
@@ -83,6 +105,14 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
           putJob({ id, stopped: turn === 1, submittedAtMs: 1_700_000_000_000 + turn }),
           putAlloc({ id: alloc, jobId: id, clientStatus }),
           putTask({ allocId: alloc, attempts: turn }),
+          {
+            kind: 'put_deployment',
+            deployment: deploymentRecord({
+              id: `${id}-deployment-${clientStatus}`,
+              jobId: id,
+              status: turn === 0 ? 'running' : 'successful',
+            }),
+          },
         ];
         const gone: Change[] = [
           { kind: 'delete_alloc', allocId: alloc },
@@ -197,9 +227,9 @@ describe('the rules of the feed', () => {
       if (value === null) known.delete(key);
       else known.set(key, value);
     };
-    const replaceAll = (jobs: FeedJob[], allocs: FeedAllocation[]): void => {
+    const replaceAll = (jobs: FeedJob[], allocs: FeedAllocation[], deployments: Deployment[]): void => {
       known.clear();
-      for (const one of [...jobs, ...allocs]) known.set(one.ID, one);
+      for (const one of [...jobs, ...allocs, ...deployments]) known.set(one.ID, one);
     };
     // The document gives a function that uses these names.
     const names = ['WebSocket', 'url', 'put', 'replaceAll', 'setTimeout'];

@@ -28,7 +28,7 @@ function ask(request: () => Promise<unknown>): void {
   });
 }
 
-abstract class OnLivingAgent implements Command {
+export abstract class OnLivingAgent implements Command {
   check(model: Readonly<Model>): boolean {
     return model.agentUp;
   }
@@ -177,7 +177,7 @@ class Signal extends OnLivingAgent {
 }
 
 /** Changes what the world or the disk does from now on. */
-class Weather extends Always {
+export class Weather extends Always {
   readonly #name: string;
   readonly #change: (rig: Rig) => void;
   constructor(name: string, change: (rig: Rig) => void) {
@@ -418,8 +418,11 @@ export function assertTruthAtRest(model: Model, rig: Rig): void {
       assert.equal(task.renewTo, undefined);
     }
   }
-  if (wishOf(model, rig) === undefined)
-    assert.deepEqual(rig.world.live(), [], 'what was stopped does not live');
+  if (wishOf(model, rig) !== undefined) return;
+  const left = rig.world
+    .live()
+    .filter(({ allocId }) => (rig.disk.records.jobIdOf(allocId) ?? model.jobId) === model.jobId);
+  assert.deepEqual(left, [], 'what was stopped does not live');
 }
 
 function assertHistory(rig: Rig, history: readonly TaskEventRow[], live: number): void {

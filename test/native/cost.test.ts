@@ -8,6 +8,7 @@ import { IS_ROOT, Run } from './harness.js';
 const OBSERVED_MS = 2000;
 const MAX_DESCRIPTORS = 20;
 const MAX_PRIVATE_KIB = 256;
+const MAX_HOLDER_KIB = 64;
 
 function number(text: string, key: string): number {
   return Number(new RegExp(`^${key}:\\s+(\\d+)`, 'm').exec(text)?.[1]);
@@ -37,5 +38,17 @@ describe('an idle executor', () => {
     const isSanitized = readFileSync(`/proc/${run.executor.pid}/maps`, 'utf8').includes('libasan');
     const privateKib = number(memory, 'Private_Dirty') + number(memory, 'Private_Clean');
     if (!isSanitized) assert.ok(privateKib <= MAX_PRIVATE_KIB, `${privateKib} KiB`);
+  });
+
+  it('has a holder of a terminal beside it that holds even less', { skip }, async () => {
+    const terminal = { columns: 80, rows: 24 };
+    await using run = await new Run({ sh: 'seq 1 100000; sleep 1000', terminal }).started();
+    await run.logged('100000\n');
+    const { tty_pid } = run.status();
+    assert.ok(readdirSync(`/proc/${tty_pid}/fd`).length <= MAX_DESCRIPTORS);
+    const memory = readFileSync(`/proc/${tty_pid}/smaps_rollup`, 'utf8');
+    const isSanitized = readFileSync(`/proc/${tty_pid}/maps`, 'utf8').includes('libasan');
+    const privateKib = number(memory, 'Private_Dirty') + number(memory, 'Private_Clean');
+    if (!isSanitized) assert.ok(privateKib <= MAX_HOLDER_KIB, `${privateKib} KiB`);
   });
 });

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { createConnection, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { until } from '../helpers/until.js';
@@ -64,7 +64,10 @@ export class Machine implements AsyncDisposable {
       ...['-qmp', `unix:${this.#path('monitor')},server=on,wait=off`],
     ];
     const log = openSync(this.#path('qemu.log'), 'a');
-    const child = spawn('qemu-system-x86_64', args, { stdio: ['ignore', log, log] });
+    // It goes with this program, however that ends.
+    const command = ['--pdeathsig', 'KILL', 'qemu-system-x86_64', ...args];
+    const child = spawn('setpriv', command, { stdio: ['ignore', log, log] });
+    closeSync(log);
     this.#process = child;
     await until('qemu opens its sockets', () => existsSync(this.#path('shell')), {
       timeoutMs: COMMAND_MS,

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { AgentError } from '../../base/errors.js';
 import { signalNumber } from '../../base/signals.js';
+import * as answers from '../answers.js';
 import { checksToWire } from '../check-view.js';
 import { LONGEST_EXEC_MESSAGE_BYTES, serveExec } from '../exec-socket.js';
 import { findAlloc } from '../lookup.js';
@@ -23,6 +24,7 @@ export function allocationRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/allocations',
       summary: 'Lists allocs',
+      answer: answers.AllocList,
       list: 'created',
       query: ['prefix'],
       watch: () => 'allocs',
@@ -34,6 +36,7 @@ export function allocationRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/allocation/:id',
       summary: 'Reads an alloc',
+      answer: answers.Allocation,
       watch: (call) => `alloc/${findAlloc(store, call.param('id')).record.id}`,
       handle: (call) => view.alloc(findAlloc(store, call.param('id'))),
     },
@@ -43,6 +46,7 @@ export function allocationRoutes(services: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/allocation/:id/stop',
       summary: 'Stops an alloc; a new one takes its place',
+      answer: answers.AllocStopped,
       query: ['no_shutdown_delay'],
       handle: (call) => stop(services, call),
     },
@@ -59,6 +63,7 @@ function clientRoutes(services: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/client/allocation/:id/restart',
       summary: 'Restarts one task (TaskName), all (AllTasks), or the running ones of an alloc',
+      answer: answers.Done,
       body: RestartBody,
       handle: (call) => restart(services, call),
     },
@@ -68,6 +73,7 @@ function clientRoutes(services: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/client/allocation/:id/signal',
       summary: 'Sends a signal to one task (Task) or to all running ones of an alloc',
+      answer: answers.Done,
       body: SignalBody,
       handle: (call) => signal(services, call),
     },
@@ -77,6 +83,7 @@ function clientRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/client/allocation/:id/stats',
       summary: 'Says what the running tasks of an alloc use now',
+      answer: answers.AllocUsage,
       query: ['task'],
       handle: async (call) => {
         const { record } = findAlloc(store, call.param('id'));
@@ -93,6 +100,7 @@ function clientRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/holdfast/allocation/:id/usage',
       summary: 'The last samples of what the running tasks of an alloc used',
+      answer: answers.UsageHistory,
       handle: (call) => {
         const { record } = findAlloc(store, call.param('id'));
         return historyToWire(operations.usageHistory(record.id), operations.node());
@@ -114,6 +122,7 @@ function clientRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/client/allocation/:id/checks',
       summary: 'Says how the checks of an alloc stand, by id',
+      answer: answers.Checks,
       handle: (call) => {
         const { record } = findAlloc(store, call.param('id'));
         return checksToWire(operations.allocChecks(record.id), record);

@@ -1,5 +1,6 @@
 /** Owns the routes that make one host look like a cluster of one: nodes, evaluations, agent, search. */
 import { z } from 'zod';
+import * as answers from '../answers.js';
 import { hostUsageToWire } from '../host-view.js';
 import { pickByPrefix } from '../lookup.js';
 import {
@@ -43,6 +44,7 @@ export function nodeRoutes({ store, operations, view }: Services): readonly Rout
       scope: 'read',
       path: '/v1/nodes',
       summary: 'Lists nodes: this host',
+      answer: answers.NodeList,
       list: 'id',
       query: ['prefix'],
       watch: () => 'node',
@@ -55,6 +57,7 @@ export function nodeRoutes({ store, operations, view }: Services): readonly Rout
       scope: 'read',
       path: '/v1/node/:id',
       summary: 'Reads a node',
+      answer: answers.Node,
       watch: () => 'node',
       handle: findNode,
     },
@@ -64,6 +67,7 @@ export function nodeRoutes({ store, operations, view }: Services): readonly Rout
       scope: 'read',
       path: '/v1/node/:id/allocations',
       summary: 'Lists the allocs on a node, in full',
+      answer: answers.FullAllocList,
       list: 'created',
       watch: () => 'allocs',
       handle: (call) => {
@@ -77,6 +81,7 @@ export function nodeRoutes({ store, operations, view }: Services): readonly Rout
       scope: 'operate',
       path: '/v1/node/:id/drain',
       summary: 'Begins to drain this host (DrainSpec), or ends it (no DrainSpec; MarkEligible)',
+      answer: answers.NodeChanged,
       body: DrainBody,
       handle: async (call) => {
         findNode(call);
@@ -92,6 +97,7 @@ export function nodeRoutes({ store, operations, view }: Services): readonly Rout
       scope: 'operate',
       path: '/v1/node/:id/eligibility',
       summary: 'Says whether this host takes new allocs: Eligibility is eligible or ineligible',
+      answer: answers.NodeChanged,
       body: EligibilityBody,
       handle: async (call) => {
         findNode(call);
@@ -121,6 +127,7 @@ export function hostRoutes({ operations }: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/client/stats',
       summary: 'Says what this host uses: memory, processors, uptime, the disk of the data dir',
+      answer: answers.HostStats,
       handle: async () => hostUsageToWire(await operations.hostUsage(), operations.node()),
     },
   ];
@@ -136,6 +143,7 @@ export function evaluationRoutes({ view, evaluations }: Services): readonly Rout
       scope: 'read',
       path: '/v1/evaluations',
       summary: 'Lists the newest evaluations, newest first',
+      answer: answers.EvaluationList,
       list: 'created',
       query: ['prefix'],
       watch: () => 'evaluations',
@@ -147,6 +155,7 @@ export function evaluationRoutes({ view, evaluations }: Services): readonly Rout
       scope: 'read',
       path: '/v1/evaluation/:id',
       summary: 'Reads an evaluation',
+      answer: answers.Evaluation,
       watch: (call) => `evaluations/${find(call).ID}`,
       handle: find,
     },
@@ -156,6 +165,7 @@ export function evaluationRoutes({ view, evaluations }: Services): readonly Rout
       scope: 'read',
       path: '/v1/evaluation/:id/allocations',
       summary: 'Lists the allocs that an evaluation has touched',
+      answer: answers.AllocList,
       list: 'created',
       handle: (call): readonly AllocListStub[] => {
         const { JobID, CreateIndex } = find(call);
@@ -173,6 +183,7 @@ export function agentRoutes({ store, operations }: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/agent/self',
       summary: 'Says who this agent is',
+      answer: answers.Self,
       handle: () => agentSelfToWire(operations),
     },
     {
@@ -181,6 +192,7 @@ export function agentRoutes({ store, operations }: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/agent/health',
       summary: 'Says whether the agent is well: 200, or 500 while the disk refuses writes',
+      answer: answers.Health,
       status: () => (store.trouble() === undefined ? 200 : 500),
       handle: () => healthToWire(operations, store.trouble()),
     },
@@ -190,6 +202,7 @@ export function agentRoutes({ store, operations }: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/agent/members',
       summary: 'Lists the members of the cluster: this agent',
+      answer: answers.Members,
       handle: () => ({
         ServerName: operations.node().name,
         ServerRegion: REGION,
@@ -203,6 +216,7 @@ export function agentRoutes({ store, operations }: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/status/leader',
       summary: 'Says who leads',
+      answer: answers.Text,
       handle: () => LEADER,
     },
     {
@@ -211,6 +225,7 @@ export function agentRoutes({ store, operations }: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/status/peers',
       summary: 'Lists those who could lead',
+      answer: answers.TextList,
       handle: () => [LEADER],
     },
     {
@@ -219,6 +234,7 @@ export function agentRoutes({ store, operations }: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/regions',
       summary: 'Lists regions',
+      answer: answers.TextList,
       handle: () => [REGION],
     },
   ];
@@ -232,6 +248,7 @@ export function searchRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/search',
       summary: 'Finds jobs, allocs, nodes and evaluations whose id begins so',
+      answer: answers.Search,
       body: SearchBody,
       handle: ({ body }) => search(services, parseBody(SearchBody, body)),
     },

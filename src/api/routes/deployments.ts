@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { AgentError } from '../../base/errors.js';
 import type { DeploymentRecord, Indexed } from '../../state/store.js';
+import * as answers from '../answers.js';
 import { findAlloc, findJob, pickByPrefix } from '../lookup.js';
 import type { DeploymentChange } from '../operations.js';
 import { parseBody } from '../query.js';
@@ -29,6 +30,7 @@ export function deploymentRoutes(services: Services): readonly Route[] {
       path: '/v1/deployment/fail/:id',
       body: NothingAsked,
       summary: 'Fails a deployment, and goes back to the last good version when its groups ask for it',
+      answer: answers.DeploymentChanged,
       handle: async (call) => toResponse(await operations.failDeployment(find(services, call).record.id)),
     },
     {
@@ -37,6 +39,7 @@ export function deploymentRoutes(services: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/deployment/pause/:id',
       summary: 'Lets a deployment wait, or go on: {"Pause": true}',
+      answer: answers.DeploymentChanged,
       body: PauseBody,
       handle: async (call) => {
         const { Pause } = parseBody(PauseBody, call.body);
@@ -50,6 +53,7 @@ export function deploymentRoutes(services: Services): readonly Route[] {
       path: '/v1/deployment/promote/:id',
       body: NothingAsked,
       summary: 'Always refused: there are no canaries on one host',
+      answer: answers.DeploymentChanged,
       handle: (call) => {
         const { record } = find(services, call);
         throw new AgentError(
@@ -64,6 +68,7 @@ export function deploymentRoutes(services: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/deployment/allocation-health/:id',
       summary: 'Says how allocs of a deployment are, for health_check = "manual"',
+      answer: answers.DeploymentChanged,
       body: HealthBody,
       handle: async (call) => {
         const body = parseBody(HealthBody, call.body);
@@ -94,6 +99,7 @@ function readRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/deployments',
       summary: 'Lists deployments, newest first',
+      answer: answers.DeploymentList,
       list: 'created',
       query: ['prefix'],
       watch: () => 'deployments',
@@ -110,6 +116,7 @@ function readRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/deployment/:id',
       summary: 'Reads a deployment',
+      answer: answers.Deployment,
       watch: (call) => `deployments/${find(services, call).record.id}`,
       handle: (call) => toWire(find(services, call)),
     },
@@ -119,6 +126,7 @@ function readRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/deployment/allocations/:id',
       summary: 'Lists the allocs of a deployment',
+      answer: answers.AllocList,
       watch: () => 'allocs',
       handle: (call): readonly AllocListStub[] => {
         const { id, jobId } = find(services, call).record;
@@ -131,6 +139,7 @@ function readRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/job/:id/deployments',
       summary: 'Lists the deployments of a job, newest first',
+      answer: answers.DeploymentList,
       list: 'created',
       watch: watchJob,
       handle: ofJob,
@@ -141,6 +150,7 @@ function readRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/job/:id/deployment',
       summary: 'Reads the newest deployment of a job; null when there is none',
+      answer: answers.DeploymentOrNone,
       watch: watchJob,
       handle: (call) => ofJob(call)[0] ?? null,
     },

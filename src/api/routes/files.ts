@@ -3,6 +3,7 @@ import { basename, join } from 'node:path';
 import { AgentError } from '../../base/errors.js';
 import { findBelow, listFound, openFound, refuseSecrets, type Found } from '../../logs/alloc-dir.js';
 import { readFileStream, sniffContentType, type FilePiece } from '../../logs/file-stream.js';
+import * as answers from '../answers.js';
 import { untilAllocEnded } from '../alloc-ended.js';
 import { fileToWire } from '../file-view.js';
 import { withHeartbeat } from '../heartbeat.js';
@@ -24,6 +25,7 @@ export function fileRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/client/fs/ls/:id',
       summary: 'Lists a directory of an alloc',
+      answer: answers.FileList,
       query: ['path'],
       handle: (call) => list(services, call),
     },
@@ -33,6 +35,7 @@ export function fileRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/client/fs/stat/:id',
       summary: 'Says what a file of an alloc is',
+      answer: answers.FileInfo,
       query: ['path'],
       handle: (call) => stat(services, call),
     },

@@ -1,5 +1,6 @@
 /** Owns the routes that Nomad has no word for: the attempts of a task and the durable events. */
 import { AgentError } from '../../base/errors.js';
+import * as answers from '../answers.js';
 import { findAlloc } from '../lookup.js';
 import type { WatchKey } from '../index-watch.js';
 import { WRITE, type Call, type Route } from '../route.js';
@@ -20,6 +21,7 @@ export function holdfastRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/holdfast/allocation/:id/runs',
       summary: 'Lists the attempts to run the tasks of an alloc, each with its true end',
+      answer: answers.RunList,
       query: ['task'],
       watch: (call) => `alloc/${findAlloc(store, call.param('id')).record.id}`,
       handle: (call) => listRuns(services, call),
@@ -30,6 +32,7 @@ export function holdfastRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/holdfast/events',
       summary: 'Lists task events from the durable history, oldest first',
+      answer: answers.TaskEventList,
       query: ['job', 'alloc', 'task', 'since', 'limit'],
       watch: (call) => eventsKey(services, call),
       handle: (call) => listEvents(services, call),
@@ -40,6 +43,7 @@ export function holdfastRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/holdfast/doctor',
       summary: 'Looks for leftovers and inconsistencies on this host',
+      answer: answers.Findings,
       handle: () => doctor(services, false),
     },
     {
@@ -48,6 +52,7 @@ export function holdfastRoutes(services: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/holdfast/doctor',
       summary: 'Looks for leftovers and inconsistencies, and cures those that can be',
+      answer: answers.Findings,
       handle: () => doctor(services, true),
     },
   ];

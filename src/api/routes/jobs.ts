@@ -1,7 +1,8 @@
 /** Owns the routes of jobs: registering, reading, stopping. */
 import { z } from 'zod';
 import { AgentError } from '../../base/errors.js';
-import { readJob, validateJob } from '../job-body.js';
+import * as answers from '../answers.js';
+import { JOB_IN_BODY, readJob, validateJob } from '../job-body.js';
 import { findJob } from '../lookup.js';
 import type { JobChange } from '../operations.js';
 import { planToWire } from '../plan-view.js';
@@ -12,14 +13,14 @@ import type { PlanResponse, RegisterResponse } from '../wire.js';
 
 /** Tools send more than we look at (Submission, PolicyOverride …): the envelope is open, the job inside is not. */
 const RegisterBody = z.looseObject({
-  Job: z.unknown().optional(),
+  Job: JOB_IN_BODY.optional(),
   EnforceIndex: z.boolean().nullish(),
   JobModifyIndex: z.int().nonnegative().nullish(),
 });
 
-const PlanBody = z.looseObject({ Job: z.unknown().optional(), Diff: z.boolean().nullish() });
+const PlanBody = z.looseObject({ Job: JOB_IN_BODY.optional(), Diff: z.boolean().nullish() });
 
-const ValidateBody = z.looseObject({ Job: z.unknown().optional() });
+const ValidateBody = z.looseObject({ Job: JOB_IN_BODY.optional() });
 
 export function jobRoutes(services: Services): readonly Route[] {
   const { store, view, evaluations } = services;
@@ -30,6 +31,7 @@ export function jobRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/jobs',
       summary: 'Lists jobs',
+      answer: answers.JobList,
       list: 'id',
       query: ['prefix'],
       watch: () => 'jobs',
@@ -41,6 +43,7 @@ export function jobRoutes(services: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/jobs',
       summary: 'Registers a job: creates it, makes a new version, or does nothing when it is the same',
+      answer: answers.JobChanged,
       body: RegisterBody,
       handle: (call) => register(services, call),
     },
@@ -50,6 +53,7 @@ export function jobRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/validate/job',
       summary: 'Checks a job without registering it',
+      answer: answers.Validation,
       body: ValidateBody,
       handle: ({ body }) => validateJob(parseBody(ValidateBody, body).Job),
     },
@@ -59,6 +63,7 @@ export function jobRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/job/:id',
       summary: 'Reads a job',
+      answer: answers.Job,
       watch: (call) => `job/${call.param('id')}`,
       handle: (call) => view.job(findJob(store, call.param('id'))),
     },
@@ -68,6 +73,7 @@ export function jobRoutes(services: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/job/:id',
       summary: 'Stops a job, and with purge forgets it once its allocs have ended',
+      answer: answers.JobChanged,
       query: ['purge', 'no_shutdown_delay'],
       handle: (call) => stop(services, call),
     },
@@ -77,6 +83,7 @@ export function jobRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/job/:id/plan',
       summary: 'Says what registering a job would do, without doing it',
+      answer: answers.Plan,
       body: PlanBody,
       handle: (call) => plan(services, call),
     },
@@ -87,6 +94,7 @@ export function jobRoutes(services: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/job/:id/evaluations',
       summary: 'Lists the evaluations of a job, newest first',
+      answer: answers.EvaluationList,
       list: 'created',
       watch: (call) => `evaluations/${call.param('id')}`,
       handle: (call) => evaluations.list({ jobId: call.param('id') }),
@@ -103,6 +111,7 @@ function jobPartRoutes({ store, view }: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/job/:id/summary',
       summary: 'Counts the allocs of a job by group and status',
+      answer: answers.JobSummary,
       watch,
       handle: (call) => view.jobSummary(findJob(store, call.param('id'))),
     },
@@ -112,6 +121,7 @@ function jobPartRoutes({ store, view }: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/job/:id/allocations',
       summary: 'Lists the allocs of a job',
+      answer: answers.AllocList,
       list: 'created',
       watch,
       handle: (call) => view.allocStubs({ jobId: call.param('id') }),
@@ -122,6 +132,7 @@ function jobPartRoutes({ store, view }: Services): readonly Route[] {
       scope: 'read',
       path: '/v1/job/:id/versions',
       summary: 'Lists the versions of a job, newest first',
+      answer: answers.JobVersions,
       watch,
       handle: (call) => view.jobVersions(findJob(store, call.param('id'))),
     },

@@ -1,5 +1,6 @@
 /** Owns the routes that launch jobs from a pattern, and those that forget what is over. */
 import { z } from 'zod';
+import * as answers from '../answers.js';
 import { findAlloc, findJob } from '../lookup.js';
 import { parseBody } from '../query.js';
 import { WRITE, type Call, type Method, type Route } from '../route.js';
@@ -23,6 +24,7 @@ export function launchRoutes(services: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/job/:id/dispatch',
       summary: 'Runs a parameterized job with a payload (base64) and meta',
+      answer: answers.JobDispatched,
       query: ['idempotency_token'],
       body: DispatchBody,
       handle: (call) => dispatch(services, call),
@@ -33,6 +35,7 @@ export function launchRoutes(services: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/job/:id/periodic/force',
       summary: 'Launches a periodic job now',
+      answer: answers.JobLaunched,
       handle: (call) => force(services, call),
     },
   ];
@@ -47,6 +50,7 @@ export function gcRoutes({ store, operations }: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/client/gc',
       summary: 'Forgets all dead allocs and launches that nothing needs, with their directories',
+      answer: answers.Collected,
       handle: collect,
     },
     {
@@ -55,6 +59,7 @@ export function gcRoutes({ store, operations }: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/system/gc',
       summary: 'The same as /v1/client/gc',
+      answer: answers.Collected,
       handle: collect,
     },
     {
@@ -63,6 +68,7 @@ export function gcRoutes({ store, operations }: Services): readonly Route[] {
       scope: 'operate',
       path: '/v1/client/allocation/:id/gc',
       summary: 'Forgets one dead alloc, with its directory',
+      answer: answers.Done,
       handle: async (call) => {
         await operations.collectAlloc(findAlloc(store, call.param('id')).record.id);
         return {};

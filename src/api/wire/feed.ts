@@ -86,6 +86,8 @@ export interface FeedSnapshot {
   readonly Node: Node;
   readonly Jobs: readonly FeedJob[];
   readonly Allocations: readonly FeedAllocation[];
+  /** Oldest first. */
+  readonly Deployments: readonly Deployment[];
 }
 
 /** One message of the feed; `{}` is a heartbeat. Tell them apart by the key that is there. */

@@ -1,8 +1,9 @@
 /** docs/api.md and openapi.json tell of the same routes, and openapi.json of those that are served. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { asObject, startApi } from '../../helpers/api-client.js';
+import { operationsIn } from '../../helpers/contract-world.js';
 
 interface Operation {
   readonly summary: string;
@@ -22,7 +23,8 @@ const NO_BODY = /\/(stop|doctor|gc|force)$/;
 /** `/v1/job/:id` for each route that the page names. */
 function pathsOfDocs(): readonly string[] {
   const page = readFileSync('docs/api.md', 'utf8') + readFileSync('docs/feed.md', 'utf8');
-  return [...page.matchAll(/\/v1\/[A-Za-z0-9_.:/-]+/g)]
+  // Commands ask for ids.
+  return [...page.replace(/```sh\n[^]*?```/g, '').matchAll(/\/v1\/[A-Za-z0-9_.:/-]+/g)]
     .map(([path]) => path.replace(/\.$/, ''))
     .filter((path) => !path.endsWith('/'));
 }
@@ -43,6 +45,23 @@ describe('openapi.json', () => {
       [],
       'routes that docs/api.md names and that are not there',
     );
+  });
+
+  it('is the table at the end of docs/api.md', async () => {
+    await using api = await startApi();
+    const rows = operationsIn((await api.ask('/v1/openapi.json')).json())
+      .filter(({ method }) => method !== 'POST')
+      .map(({ method, path, scope, query, answer }) => {
+        const route = `${method} ${path.replace(/\{(\w+)\}/g, ':$1')}`;
+        const index = query.includes('index') && answer !== undefined ? 'yes' : '';
+        return `| \`${route}\` | ${scope} | ${index} | ${query.includes('per_page') ? 'yes' : ''} |`;
+      });
+    const page = readFileSync('docs/api.md', 'utf8');
+    const table = /(## All routes\n[^]*\|---\|---\|---\|---\|\n)[^]*$/.exec(page)?.[1] ?? '';
+    const expected = page.slice(0, page.indexOf(table)) + table + rows.map((row) => `${row}\n`).join('');
+    // HOLDFAST_WRITE_GOLDEN=1 writes it anew.
+    if (process.env['HOLDFAST_WRITE_GOLDEN'] === '1') writeFileSync('docs/api.md', expected);
+    else assert.equal(page, expected);
   });
 
   it('has exactly the methods that are served, each described', async () => {

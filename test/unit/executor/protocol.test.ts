@@ -44,6 +44,10 @@ const specs: fc.Arbitrary<ExecutorSpec> = fc.record(
     oomScoreAdj: fc.integer({ min: -1000, max: 1000 }),
     memoryEvents: optional(text),
     memoryPeak: optional(text),
+    terminal: fc.record(
+      { columns: fc.integer({ min: 1, max: 65_535 }), rows: fc.integer({ min: 1, max: 65_535 }) },
+      { noNullPrototype: true },
+    ),
   },
   { noNullPrototype: true },
 );

@@ -29,6 +29,7 @@ const PLAIN = {
   rlimits: [],
   umask: undefined,
   nice: undefined,
+  terminal: undefined,
   onExecutorDeath: 'adopt',
 };
 
@@ -44,6 +45,8 @@ describe('parseRawExecConfig', () => {
           ulimit: [{ nofile: '1024:4096', core: 'unlimited', nproc: 50 }],
           umask: '027',
           nice: 5,
+          tty: true,
+          tty_size: '132x43',
           on_executor_death: 'kill',
         },
         'task "a"',
@@ -60,6 +63,7 @@ describe('parseRawExecConfig', () => {
         ],
         umask: 0o027,
         nice: 5,
+        terminal: { columns: 132, rows: 43 },
         onExecutorDeath: 'kill',
       },
     );
@@ -105,7 +109,7 @@ describe('parseRawExecConfig', () => {
     [{ command: 'sh', argz: [] }, 'driver raw_exec has no key `argz` (did you mean `args`?)'],
     [
       { command: 'sh', port_map: {} },
-      'driver raw_exec has no key `port_map` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice, on_executor_death)',
+      'driver raw_exec has no key `port_map` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice, tty, tty_size, on_executor_death)',
     ],
     [
       { command: 'sh', cgroup_v2_override: '/x' },
@@ -114,7 +118,7 @@ describe('parseRawExecConfig', () => {
     [
       { args: 1, x: 1 },
       '`command`: it is missing, and required; `args`: expected a list of strings, found the number 1; ' +
-        'driver raw_exec has no key `x` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice, on_executor_death)',
+        'driver raw_exec has no key `x` (its keys are: command, args, work_dir, oom_score_adj, ulimit, umask, nice, tty, tty_size, on_executor_death)',
     ],
   ];
   for (const [config, expected] of BROKEN) {

@@ -115,6 +115,32 @@ describe('a deployment', () => {
     );
   });
 
+  it('that fails and is not reverted does not spread: a place that it did not reach goes on with what is stable', async () => {
+    const job = service('1');
+    const rig = await stableHost(job);
+    await rig.agent.scheduler.register(service('bad', 3, { autoRevert: false }));
+    await rig.pass(1_000);
+    const exitOf = (version: number): void => {
+      const allocs = allocsOf(rig).filter(({ jobVersion }) => jobVersion === version);
+      const run = rig.world.live().find(({ allocId }) => allocs.some(({ id }) => id === allocId));
+      assert.ok(run);
+      rig.world.exit(run, EXIT_1);
+    };
+    exitOf(1);
+    await rig.pass(1_000);
+    assert.equal(deployments(rig)[1]?.status, 'failed');
+    const [old] = allocsOf(rig).filter(({ id }) => rig.agent.allocs.isLive(id));
+    assert.ok(old);
+    await rig.agent.scheduler.stopAlloc(old.id, false);
+    await rig.pass(1_000);
+    assert.deepEqual(versions(rig), [0, 0], 'a new one of the old version, and the one that was there');
+    rig.kill();
+    await rig.start();
+    await rig.pass(60_000);
+    assert.deepEqual(versions(rig), [0, 0]);
+    assert.deepEqual(new Set(rig.world.live().map(({ env }) => env['V'])), new Set(['1']));
+  });
+
   it('fails when nothing becomes healthy for the progress deadline', async () => {
     const rig = await stableHost(service('1', 1));
     const slow = { minHealthyMs: 300_000, healthyDeadlineMs: 400_000, progressDeadlineMs: 50_000 };
