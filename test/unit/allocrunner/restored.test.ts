@@ -84,11 +84,8 @@ describe('a driver that is not there', () => {
   it('lets go of nothing that may run, and says so', async () => {
     const driver: Driver = new MissingDriver('docker', ['exec', 'raw_exec']);
     const found = await driver.recover(runRecord(), () => undefined);
-    assert.equal(found.kind, 'unreachable');
-    assert.match(
-      found.kind === 'unreachable' ? found.detail : '',
-      /no driver "docker"; it has exec, raw_exec/,
-    );
+    const detail = 'this host has no driver "docker"; it has exec, raw_exec';
+    assert.deepEqual(found, { kind: 'unreachable', detail });
     await assert.rejects(
       driver.start({} as TaskConfig, () => undefined),
       { code: 'driver_not_found' },
