@@ -1,5 +1,6 @@
 # A task shut in by the driver exec: a root of its own made of read-only parts of the host, its own processes, names,
-# message queues and network, one capability, limits. Works as root and as an ordinary user.
+# message queues and network, one capability, limits. While it runs, "holdfast status isolated" says in a line, and
+# "holdfast inspect isolated/box/probe" in full, what it really got. Works as root and as an ordinary user.
 job "isolated" {
   type = "batch"
 
@@ -17,6 +18,7 @@ touch /local/mine && echo "/local is mine"
 grep -E '^(NoNewPrivs|Seccomp|CapBnd)' /proc/self/status
 echo "open files: $(ulimit -n), umask $(umask)"
 ls -1 /sys/class/net
+sleep 2
 EOT
         ]
         work_dir = "/local"

@@ -4,7 +4,7 @@
  */
 import { AllocTable } from '../allocrunner/alloc-table.js';
 import type { AgentOperations } from '../api/operations.js';
-import type { TcpAccess } from '../api/server.js';
+import { createApiServer, type TcpAccess } from '../api/server.js';
 import { sleep, type Clock } from '../base/clock.js';
 import { describeError } from '../base/errors.js';
 import { readBootId } from '../base/host.js';
@@ -204,8 +204,6 @@ export async function startAgent(
     void drainer.step();
     usage.start();
     await lookFirst(allocs, clock, logger);
-    // Read only now: it is half of all the code, and a task that died meanwhile need not wait for it.
-    const { createApiServer } = await import('../api/server.js');
     const server = await createApiServer(
       { store, operations, clock, logger, dataDir: config.dataDir, ...tapOf(deps) },
       {

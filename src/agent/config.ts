@@ -1,9 +1,11 @@
 /** Owns the agent's settings: defaults, the config file, command line options, in rising order. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import type * as Yaml from 'yaml';
 import { z } from 'zod';
 import type { TlsSettings } from '../api/listener.js';
 import { AgentError, describeError } from '../base/errors.js';
+import { loadPackage } from '../base/lazy.js';
 import { LOG_LEVELS, type LogLevel } from '../base/log.js';
 import { defaultDataDir, socketPath } from '../base/paths.js';
 import type { KnownToken } from '../base/tokens.js';
@@ -150,7 +152,7 @@ async function readFileSettings(path: string): Promise<z.infer<typeof fileSchema
   let raw: unknown;
   try {
     // Read only where there is a file.
-    const { parse } = await import('yaml');
+    const { parse } = loadPackage('yaml') as typeof Yaml;
     raw = parse(await readFile(path, 'utf8'));
   } catch (cause) {
     throw new AgentError('bad_request', `cannot read the config file ${path}: ${describeError(cause)}`, {

@@ -1,7 +1,7 @@
 /** Owns the way from stored allocs to the wire. Pure: what a shape needs besides its record is passed in. */
 import type { Task } from '../jobspec/types.js';
 import type { AllocRecord, Indexed, JobRecord, TaskRecord } from '../state/store.js';
-import { taskStateToWire, type PidOf } from './task-to-wire.js';
+import { taskStateToWire, type InForceOf, type PidOf } from './task-to-wire.js';
 import {
   msToNs,
   msToRfc3339,
@@ -19,6 +19,8 @@ export interface WireContext {
   readonly nodeId: string;
   readonly nodeName: string;
   readonly pidOf: PidOf;
+  /** Given for the answer about one alloc alone. */
+  readonly inForceOf?: InForceOf;
 }
 
 /** Stand-alone there is one namespace; a job's own word for it is kept in its spec. */

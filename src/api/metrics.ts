@@ -2,7 +2,9 @@
  * Owns the metrics of this agent, made anew at each scrape: so no label outlives its task, and nothing is measured while
  * nobody asks. Names and units mirror Nomad's `nomad_client_…`.
  */
+import type * as Prometheus from 'prom-client';
 import type { Registry } from 'prom-client';
+import { loadPackage } from '../base/lazy.js';
 import type { TaskUsage } from '../stats/usage.js';
 import type { HostUsage } from '../stats/host.js';
 import type { AllocRecord, CommitTimes, TaskRecord } from '../state/store.js';
@@ -43,7 +45,7 @@ const TASK_STATES = ['pending', 'running', 'dead'] as const;
 export async function renderMetrics(
   snapshot: MetricSnapshot,
 ): Promise<{ readonly contentType: string; readonly text: string }> {
-  const { Counter, Gauge, Registry } = await import('prom-client');
+  const { Counter, Gauge, Registry } = loadPackage('prom-client') as typeof Prometheus;
   const registry: Registry = new Registry();
   const add = (
     Kind: typeof Gauge | typeof Counter,

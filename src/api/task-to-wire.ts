@@ -13,6 +13,7 @@ import {
   msToNs,
   msToRfc3339,
   type ExitJson,
+  type InForceJson,
   type Run,
   type TaskEvent,
   type TaskEventRow,
@@ -22,8 +23,16 @@ import {
 /** Process id of the workload of a run; undefined when it has none on record. */
 export type PidOf = (runId: string) => number | undefined;
 
-export function taskStateToWire(task: TaskRecord, { pidOf }: { readonly pidOf: PidOf }): TaskState {
-  const pid = task.state === 'running' && task.runId !== undefined ? pidOf(task.runId) : undefined;
+/** What the workload of a run really got; undefined when nobody looked. */
+export type InForceOf = (runId: string) => InForceJson | undefined;
+
+export function taskStateToWire(
+  task: TaskRecord,
+  { pidOf, inForceOf }: { readonly pidOf: PidOf; readonly inForceOf?: InForceOf },
+): TaskState {
+  const runId = task.state === 'running' ? task.runId : undefined;
+  const pid = runId === undefined ? undefined : pidOf(runId);
+  const inForce = runId === undefined ? undefined : inForceOf?.(runId);
   return {
     State: task.state,
     Failed: task.failed,
@@ -44,6 +53,7 @@ export function taskStateToWire(task: TaskRecord, { pidOf }: { readonly pidOf: P
       Attempts: task.attempts,
       RestartsUsed: task.restartWindow?.used ?? 0,
       EventsDropped: task.eventsDropped,
+      ...(inForce === undefined ? {} : { InForce: inForce }),
     },
   };
 }

@@ -1,6 +1,7 @@
 /** Owns answers that are put together from several records: the store in, wire shapes out. Reads only. */
 import type { AllocRecord, Indexed, JobRecord, StateStore, TaskRecord } from '../state/store.js';
 import { isPattern } from '../scheduler/place.js';
+import { inForceOfState } from '../executor/in-force.js';
 import type { AgentOperations } from './operations.js';
 import { allocToStub, allocToWire, feedAllocToWire, type WireContext } from './alloc-to-wire.js';
 import {
@@ -11,12 +12,14 @@ import {
   reduceJobStatus,
   type JobFacts,
 } from './job-to-wire.js';
+import { inForceToWire } from './in-force-view.js';
 import { nodeToWire } from './node-view.js';
 import { feedDeploymentToWire } from './scheduling-to-wire.js';
 import type {
   Allocation,
   AllocListStub,
   FeedSnapshot,
+  InForceJson,
   Job,
   JobListStub,
   JobSummary,
@@ -84,7 +87,12 @@ export class View {
   alloc(alloc: Indexed<AllocRecord>): Allocation {
     const job = this.#jobOf(alloc.record);
     const wire = job === undefined ? undefined : { record: job.record, wire: this.job(job) };
-    return allocToWire(alloc, this.#tasks(alloc), wire, this.context());
+    const inForceOf = (runId: string): InForceJson | undefined => {
+      const handle = this.#store.getRun(runId)?.handle;
+      const seen = handle === undefined ? undefined : inForceOfState(handle.driverState);
+      return seen === undefined ? undefined : inForceToWire(seen);
+    };
+    return allocToWire(alloc, this.#tasks(alloc), wire, { ...this.context(), inForceOf });
   }
 
   /** Everything, in the feed's shapes, as it stands at the store's index. */

@@ -16,6 +16,7 @@ export type * from './wire/evaluation.js';
 export * from './wire/feed.js';
 export type * from './wire/frame.js';
 export * from './wire/job-spec.js';
+export type * from './wire/in-force.js';
 export type * from './wire/job.js';
 export type * from './wire/launch.js';
 export type * from './wire/node.js';

@@ -37,3 +37,11 @@ export function findUser(passwd: string, user: string): UserIds | undefined {
   }
   return undefined;
 }
+
+/** The first name of a user id in lines of passwd. */
+export function nameOfUser(passwd: string, uid: number): string | undefined {
+  return passwd
+    .split('\n')
+    .map((line) => line.split(':'))
+    .find((fields) => fields[0] !== '' && fields[2] === String(uid))?.[0];
+}

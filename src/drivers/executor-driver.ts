@@ -73,6 +73,8 @@ export abstract class ExecutorDriver implements Driver {
       case 'started':
         for (const note of launched.notes)
           this.#deps.log.warn({ run_id: config.runId, note }, 'a limit is not in force');
+        if (launched.notes.length > 0)
+          emit({ type: 'Driver', message: `Not in force: ${launched.notes.join('; ')}` });
         return new ExecutorHandle(this.#deps, {
           ...run,
           leaf: launched.leaf,

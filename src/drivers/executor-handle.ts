@@ -13,6 +13,7 @@ import { removeLeaf, type CgroupLeaf } from '../executor/cgroup-leaf.js';
 import { enterRun } from '../executor/enter.js';
 import type { Session, SessionRequest } from '../executor/session.js';
 import { cgroupLimits } from '../executor/cgroup-limits.js';
+import { IN_FORCE_KEY, lookAtLeaf, lookAtWorkload, type InForce } from '../executor/in-force.js';
 import { applyLimits } from '../executor/leaf-limits.js';
 import type { Resources } from '../jobspec/types.js';
 import { ExecutorClient, REPLY_WITHIN_MS } from '../executor/client.js';
@@ -74,6 +75,7 @@ export class ExecutorHandle implements DriverHandle {
   /** Replaced each time a connection is made. */
   #connected = new Deferred<ExecutorClient>();
   #over = false;
+  #inForce: InForce;
   readonly #sessions = new Set<Session>();
 
   constructor(deps: HandleDeps, run: HandledRun) {
@@ -82,6 +84,7 @@ export class ExecutorHandle implements DriverHandle {
     this.runId = run.runId;
     this.#executor = run.status?.executor;
     this.#workload = run.status?.workload;
+    this.#inForce = lookAtWorkload(this.#workload, run.leaf);
     this.startedAtMs = run.status?.startedAtMs ?? deps.clock.wallMs();
     this.#sampler = new UsageSampler(deps.clock, {
       runId: run.runId,
@@ -101,6 +104,7 @@ export class ExecutorHandle implements DriverHandle {
         runDir: this.#run.runDir,
         cgroup: this.#run.leaf?.unified ?? null,
         cgroupsV1: this.#run.leaf?.v1 ?? [],
+        [IN_FORCE_KEY]: this.#inForce,
       },
     };
   }
@@ -156,7 +160,9 @@ export class ExecutorHandle implements DriverHandle {
     if (this.#over) return [];
     if (leaf === undefined) return ['nothing is limited: this host lets the agent have no cgroup'];
     const limits = cgroupLimits(resources, this.#deps.hostCpuMhz);
-    return applyLimits(leaf, limits, 'change').map(({ why }) => why);
+    const unmet = applyLimits(leaf, limits, 'change');
+    this.#inForce = { ...this.#inForce, ...lookAtLeaf(leaf) };
+    return unmet.map(({ why }) => why);
   }
 
   async release(): Promise<void> {

@@ -53,7 +53,7 @@ export async function enterRun(
   };
   try {
     const entered =
-      request.terminal === undefined ? enterWithPipes(how) : await enterOnTerminal(how, request.terminal);
+      request.terminal === undefined ? enterWithPipes(how) : enterOnTerminal(how, request.terminal);
     return toSession(deps.clock, entered, resultPath);
   } catch (cause) {
     await rm(resultPath, { force: true });

@@ -25,7 +25,7 @@ export const NO_ISOLATION: HostIsolation = {
 };
 
 /** How the kernel files name the namespaces. */
-const FILES: Readonly<Record<NamespaceName, string>> = {
+export const NAMESPACE_FILES: Readonly<Record<NamespaceName, string>> = {
   mount: 'mnt',
   pid: 'pid',
   ipc: 'ipc',
@@ -40,7 +40,7 @@ const PROBE_WITHIN_MS = 5_000;
 /** Asks the kernel, by the executor's own probe. @param uid of the agent */
 export function probeIsolation(executorPath: string, uid: number): HostIsolation {
   const names = Object.keys(NAMESPACE_BITS) as NamespaceName[];
-  const namespaces = new Set(names.filter((name) => existsSync(`/proc/self/ns/${FILES[name]}`)));
+  const namespaces = new Set(names.filter((name) => existsSync(`/proc/self/ns/${NAMESPACE_FILES[name]}`)));
   const userNamespace = uid !== 0;
   const seccomp = existsSync('/proc/sys/kernel/seccomp/actions_avail');
   const said = spawnSync(executorPath, ['probe', userNamespace ? 'user' : 'root'], {

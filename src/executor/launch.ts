@@ -93,7 +93,7 @@ async function spawnExecutor(
         kind: 'started',
         status: status.value,
         leaf: created?.leaf,
-        notes: (created?.unmet ?? []).map(({ why }) => why),
+        notes: notesOn(created, request.limits),
       };
     }
     case EXECUTOR_EXIT.startFailed: {
@@ -141,6 +141,20 @@ async function prepare(deps: LaunchDeps, request: LaunchRequest): Promise<Create
     await removeRunDir(request.runDir);
     throw cause instanceof AgentError ? cause : notPrepared(cause);
   }
+}
+
+/** What of the limits is not in force, for people. */
+function notesOn(
+  created: CreatedLeaf | undefined,
+  { memoryMaxBytes, cpuQuotaPercent, pidsMax }: CgroupLimits,
+): string[] {
+  if (created !== undefined) return created.unmet.map(({ why }) => why);
+  const asked = [
+    ...(memoryMaxBytes === undefined ? [] : ['memory']),
+    ...(cpuQuotaPercent === undefined ? [] : ['CPU time']),
+    ...(pidsMax === undefined ? [] : ['the number of processes']),
+  ];
+  return asked.length === 0 ? [] : [`${asked.join(', ')}: this host lets the agent have no cgroup`];
 }
 
 /** The error for a limit that was asked for and cannot be had. */

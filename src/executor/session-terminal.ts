@@ -1,18 +1,20 @@
 /** Owns a session on a pseudo-terminal of the agent's. */
 import type { Socket } from 'node:net';
+import type * as Pty from 'node-pty';
 import { isAlive } from '../base/host.js';
+import { loadPackage } from '../base/lazy.js';
 import { childRef, type EnterArguments, type Entered, type TerminalSize } from './session.js';
 
 /** End of file, as a terminal has it. */
 const CTRL_D = Buffer.from([4]);
 
 /** @throws when there is no pseudo-terminal to be had */
-export async function enterOnTerminal(
+export function enterOnTerminal(
   { executorPath, args, sessionId, runDir, request }: EnterArguments,
   size: TerminalSize,
-): Promise<Entered> {
+): Entered {
   // Only sessions need it: an agent that has none does not load it.
-  const { spawn } = await import('node-pty');
+  const { spawn } = loadPackage('node-pty') as typeof Pty;
   const pty = spawn(executorPath, [...args], {
     cwd: runDir,
     env: {},

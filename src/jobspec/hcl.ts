@@ -3,7 +3,7 @@
  * for colouring text in an editor and forgives much, so this file accepts only what it knows: a node it does not
  * expect is a fault, and line ends are checked here, because the grammar does not see them.
  */
-import { createRequire } from 'node:module';
+import { loadPackage } from '../base/lazy.js';
 import type * as Grammar from 'codemirror-lang-hcl';
 import { gluedNumber, hasNewline, HclSink, partsOf, type HclNode } from './hcl-faults.js';
 import { asText, ExpressionFault, mapNode } from './hcl-made.js';
@@ -15,8 +15,7 @@ import { Declarations, isDeclaration, type TopBlock } from './hcl-variables.js';
 import { NO_INPUTS, type Inputs } from './inputs.js';
 import { DEEPEST, type Entry, type Label, type MapNode, type ReadText, type Tree } from './tree.js';
 
-// Loaded (about 30 ms) only when an HCL file is read. Its module for `require` loads at once; `import()` could not.
-const require = createRequire(import.meta.url);
+// Loaded (about 30 ms) only when an HCL file is read.
 let grammar: typeof Grammar | undefined;
 
 /** What an HCL text came to. */
@@ -44,7 +43,7 @@ export function readHcl(text: string, inputs: Inputs = NO_INPUTS): HclText {
 }
 
 function parseHcl(text: string): HclNode {
-  grammar ??= require('codemirror-lang-hcl') as typeof Grammar;
+  grammar ??= loadPackage('codemirror-lang-hcl') as typeof Grammar;
   return grammar.hclLanguage.parser.parse(text).topNode;
 }
 

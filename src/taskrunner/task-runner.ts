@@ -92,6 +92,8 @@ export class TaskRunner {
   #handle: DriverHandle | undefined;
   /** The limits that the latest start was given. */
   #startedWith: Task['resources'] | undefined;
+  /** What the handle is to be found by has changed since it was stored. */
+  #isRefChanged = false;
   readonly #releases = new Map<string, () => Promise<void>>();
   /** Of runs whose end waits for a disk that refuses writes: until it is stored what they left is evidence. */
   readonly #owedReleases: { readonly runId: string; readonly release: () => Promise<void> }[] = [];
@@ -325,6 +327,7 @@ export class TaskRunner {
     // A task that waits for a full disk or a lost executor says the same again with each try.
     if (result.runChanges.length === 0 && isDeepStrictEqual(record, this.#handedOver)) return 'stored';
     const changes: Change[] = [
+      ...this.#refreshedRun(),
       ...result.runChanges.flatMap((change) => this.#runChange(change)),
       { kind: 'put_task', task: record },
       ...result.events.map((event): Change => ({
@@ -358,6 +361,15 @@ export class TaskRunner {
       this.#logger.error({ error: describeError(error) }, 'cannot store a change of the task');
       return isIntent ? { refusal: describeError(error) } : 'kept';
     }
+  }
+
+  /** What is on record of the run in hand, when its limits were changed. */
+  #refreshedRun(): Change[] {
+    const [run, handle] = [this.#openRun, this.#handle];
+    if (!this.#isRefChanged || run === undefined || handle?.runId !== run.runId) return [];
+    this.#isRefChanged = false;
+    this.#openRun = { ...run, handle: handle.ref };
+    return [{ kind: 'put_run', run: this.#openRun }];
   }
 
   #runChange(change: StepResult['runChanges'][number]): Change[] {
@@ -481,6 +493,7 @@ export class TaskRunner {
     if (before !== undefined && isDeepStrictEqual(before.resources, resources)) return;
     const unmet = this.#handle?.changeLimits?.(resources);
     if (unmet === undefined || before === undefined) return;
+    this.#isRefChanged = true;
     const message = unmet.length === 0 ? 'Limits changed' : `Limits changed, but ${unmet.join('; ')}`;
     this.#post({ kind: 'say', event: { type: 'Driver', message } });
   }
@@ -543,7 +556,7 @@ export class TaskRunner {
   async #start(runId: string): Promise<void> {
     try {
       const handle = await this.#deps.driver.start(this.#taskConfig(runId), (event) => {
-        this.#post({ kind: 'say', event });
+        if (!this.#isSaid(event)) this.#post({ kind: 'say', event });
       });
       this.#attach(handle, 'started');
     } catch (error) {
@@ -563,8 +576,16 @@ export class TaskRunner {
     }
   }
 
+  /** A driver says the same of each start, a limit that cannot be had for example: it is told once. */
+  #isSaid(event: TaskEvent): boolean {
+    return (
+      event.type === 'Driver' &&
+      this.#state.record.recentEvents.some((said) => isDeepStrictEqual(said.event, event))
+    );
+  }
+
   #attach(handle: DriverHandle, kind: 'started' | 'recovered_running'): void {
-    const { runId, ref, startedAtMs } = handle;
+    const { runId, startedAtMs } = handle;
     if (this.#state.mode.at === 'left') {
       handle.detach();
       return;
@@ -574,7 +595,7 @@ export class TaskRunner {
     if (kind === 'recovered_running' || this.#startedWith !== this.#subject.task.resources)
       this.#changeLimits(undefined);
     this.#releases.set(runId, () => handle.release());
-    this.#post({ kind, runId, ref, startedAtMs });
+    this.#post({ kind, runId, ref: handle.ref, startedAtMs });
     void handle.wait().then((report) => {
       if (this.#handle === handle) this.#handle = undefined;
       this.#post({ kind: 'exited', runId, report });

@@ -6,80 +6,19 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { WebSocket } from 'ws';
-import type {
-  Deployment,
-  FeedAllocation,
-  FeedEvent,
-  FeedJob,
-  FeedMessage,
-  FeedSnapshot,
-} from '../../src/api/wire.js';
+import type { Deployment, FeedAllocation, FeedJob, FeedMessage } from '../../src/api/wire.js';
 import type { Change } from '../../src/state/store.js';
 import { startApi, type ApiUnderTest, type FeedClient } from '../helpers/api-client.js';
+import { FeedMirror } from '../helpers/feed-mirror.js';
 import { deploymentRecord, putAlloc, putJob, putTask } from '../helpers/records.js';
 import { until } from '../helpers/until.js';
-
-/** What a client that follows the rules knows. */
-class Mirror {
-  jobs = new Map<string, FeedJob>();
-  allocs = new Map<string, FeedAllocation>();
-  deployments = new Map<string, Deployment>();
-  index = 0;
-
-  /** @returns false when it has to begin again with a snapshot */
-  take(message: FeedMessage): boolean {
-    if (!('Index' in message)) return true;
-    if ('Lost' in message) return false;
-    if ('Snapshot' in message) this.#replace(message.Snapshot);
-    else {
-      assert.ok(message.Index > this.index, `${message.Index} after ${this.index}: a repeat`);
-      for (const event of message.Events) this.#apply(event);
-    }
-    this.index = message.Index;
-    return true;
-  }
-
-  state(): unknown {
-    const byId = (a: { ID: string }, b: { ID: string }): number => (a.ID < b.ID ? -1 : 1);
-    // Of older ones the agent forgets some without saying so.
-    const newest = new Map<string, Deployment>();
-    for (const one of [...this.deployments.values()].sort((a, b) => a.ModifyIndex - b.ModifyIndex))
-      newest.set(one.JobID, one);
-    return {
-      jobs: [...this.jobs.values()].sort(byId),
-      allocs: [...this.allocs.values()].sort(byId),
-      deployments: [...newest.values()].sort(byId),
-    };
-  }
-
-  #replace(snapshot: FeedSnapshot): void {
-    this.jobs = new Map(snapshot.Jobs.map((job) => [job.ID, job]));
-    this.allocs = new Map(snapshot.Allocations.map((alloc) => [alloc.ID, alloc]));
-    this.deployments = new Map(snapshot.Deployments.map((one) => [one.ID, one]));
-  }
-
-  #apply(event: FeedEvent): void {
-    if (event.Topic === 'Job') {
-      if (event.Payload.Job === null) {
-        this.jobs.delete(event.Key);
-        for (const one of this.deployments.values())
-          if (one.JobID === event.Key) this.deployments.delete(one.ID);
-      } else this.jobs.set(event.Key, event.Payload.Job);
-    } else if (event.Topic === 'Allocation') {
-      if (event.Payload.Allocation === null) this.allocs.delete(event.Key);
-      else this.allocs.set(event.Key, event.Payload.Allocation);
-    } else if (event.Topic === 'Deployment') {
-      this.deployments.set(event.Key, event.Payload.Deployment);
-    }
-  }
-}
 
 /** The state as the server has it now, by a snapshot of its own. */
 async function stateOf(api: ApiUnderTest): Promise<unknown> {
   const reader = api.feed('?snapshot=true');
   const [snapshot] = await until('a snapshot', () => reader.said().length > 0 && reader.said());
   reader.socket.close();
-  const mirror = new Mirror();
+  const mirror = new FeedMirror();
   mirror.take(snapshot as FeedMessage);
   return mirror.state();
 }
@@ -132,7 +71,7 @@ const TIGHT = { storeLimits: { feedRows: 6, feedAgeMs: -1 }, feedLimits: { recen
 
 /** A server and one client of it. */
 class World {
-  readonly #mirror = new Mirror();
+  readonly #mirror = new FeedMirror();
   readonly #restart: (() => Promise<ApiUnderTest>) | undefined;
   #api: ApiUnderTest;
   #reader: FeedClient | undefined;

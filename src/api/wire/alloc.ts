@@ -1,4 +1,5 @@
 /** Owns the shapes of allocs, their tasks and events. */
+import type { InForceJson } from './in-force.js';
 import type { Job, ResourcesJson } from './job.js';
 
 export type TaskPhase =
@@ -87,6 +88,8 @@ export interface TaskState {
     readonly RestartsUsed: number;
     /** Older events that the bound on the history has dropped. */
     readonly EventsDropped: number;
+    /** In the answer about one alloc, while it runs under an executor: what it really got. */
+    readonly InForce?: InForceJson;
   };
 }
 

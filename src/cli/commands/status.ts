@@ -65,16 +65,17 @@ async function showTarget(cli: Cli, text: string): Promise<void> {
     await writeJson(cli, { Job: await fetchJob(cli, target), Allocations: full });
     return;
   }
-  const [job, deployment, rows, events, logs, checks] = await Promise.all([
+  const [job, deployment, rows, events, logs, checks, inForce] = await Promise.all([
     fetchJob(cli, target),
     fetchDeployment(cli, target),
     fetchRows(cli, allocs, target.task),
     fetchEvents(cli, target),
     fetchTails(cli, target, allocs),
     fetchChecks(cli, allocs),
+    fetchInForce(cli, allocs),
   ]);
   await cli.output.write(
-    `${renderStatus({ target: text, job, deployment, rows, events, logs, checks }, lookOf(cli)).join('\n')}\n`,
+    `${renderStatus({ target: text, job, deployment, rows, events, logs, checks, inForce }, lookOf(cli)).join('\n')}\n`,
   );
 }
 
@@ -117,6 +118,18 @@ async function fetchChecks(
       `/v1/client/allocation/${ID}/checks`,
     );
     return [ID, Object.values(checks)] as const;
+  });
+  return Object.fromEntries(found);
+}
+
+/** What the tasks of a few live allocs really got. */
+async function fetchInForce(
+  cli: Cli,
+  allocs: Target['allocs'],
+): Promise<Readonly<Record<string, Allocation['TaskStates']>>> {
+  const found = await mapBounded(allocs.filter(isLive).slice(-MOST_TAILS), MOST_TAILS, async ({ ID }) => {
+    const { TaskStates } = await cli.client.get<Allocation>(`/v1/allocation/${ID}`);
+    return [ID, TaskStates] as const;
   });
   return Object.fromEntries(found);
 }

@@ -2,6 +2,7 @@
 import {
   nsToMs,
   rfc3339ToMs,
+  type Allocation,
   type CheckView,
   type Deployment,
   type Job,
@@ -12,6 +13,7 @@ import { shortId } from '../../base/ids.js';
 import type { Look, Tone } from '../output.js';
 import { isLive } from '../target.js';
 import { describeDeployment } from '../deployment-watch.js';
+import { describeInForce } from './in-force.js';
 import { renderEventLine } from './events.js';
 import type { PsRow } from './ps.js';
 import { describeScheduling } from './drain.js';
@@ -40,6 +42,8 @@ export interface StatusData {
   readonly events: readonly TaskEventRow[];
   readonly logs: readonly LogTail[];
   /** By alloc id. */
+  readonly inForce?: Readonly<Record<string, Allocation['TaskStates']>>;
+  /** By alloc id. */
   readonly checks?: Readonly<Record<string, readonly CheckView[]>>;
 }
 
@@ -60,7 +64,7 @@ export function renderStatus(data: StatusData, look: Look): string[] {
     ...whyLines(troubles, look),
     ...(data.job === null ? [] : [field('Job', jobText(data.job, look.nowMs), look)]),
     ...(data.deployment == null ? [] : deploymentLines(data.deployment, look)),
-    ...allocLines(data.rows, look),
+    ...allocLines(data, look),
     ...checkLines(data, look),
     ...section(
       'Events',
@@ -141,7 +145,7 @@ function rescheduleLine({ Holdfast, NextAllocation }: PsRow['alloc'], look: Look
 }
 
 /** A line for each alloc, and below it one for each of its tasks. */
-function allocLines(rows: readonly PsRow[], look: Look): string[] {
+function allocLines({ rows, inForce }: StatusData, look: Look): string[] {
   const lines: string[] = [];
   let previous: string | undefined;
   for (const row of rows) {
@@ -155,9 +159,20 @@ function allocLines(rows: readonly PsRow[], look: Look): string[] {
       lines.push(...rescheduleLine(alloc, look));
       previous = alloc.ID;
     }
-    if (row.task !== undefined) lines.push(taskLine(row, look));
+    if (row.task === undefined) continue;
+    lines.push(taskLine(row, look));
+    const seen = inForce?.[alloc.ID]?.[row.task]?.Holdfast.InForce;
+    if (seen !== undefined) lines.push(...inForceLines(describeInForce(seen), look));
   }
   return lines;
+}
+
+/** Nothing of it is cut off. */
+function inForceLines(text: string, look: Look): string[] {
+  const indent = ' '.repeat(6);
+  return wrap(sanitize(`isolation: ${text}`), look.width - indent.length).map((line) =>
+    look.paint('dim', indent + line),
+  );
 }
 
 function taskLine(row: PsRow, look: Look): string {

@@ -1,0 +1,189 @@
+/**
+ * Owns the look at what a started workload really got: namespaces, user, privileges, attributes, mounts, limits. From
+ * /proc and the cgroup files, never from what was asked for. Reads only; what cannot be seen is undefined.
+ */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import * as z from 'zod';
+import { isAlive, type ProcessRef } from '../base/host.js';
+import type { CgroupLeaf } from './cgroup-leaf.js';
+import { NAMESPACE_BITS, type NamespaceName } from './isolation.js';
+import { NAMESPACE_FILES } from './host-isolation.js';
+import { readLimits } from './leaf-limits.js';
+
+const amount = z.number().optional();
+/** null = unlimited. */
+const rlimit = z.object({ name: z.string(), soft: z.number().nullable(), hard: z.number().nullable() });
+
+const PROCESS = z.object({
+  /** Namespaces that are not those of the agent. */
+  namespaces: z.array(z.string()),
+  /** As the host counts, also in a user namespace. Effective ids. */
+  uid: z.number(),
+  gid: z.number(),
+  groups: z.array(z.number()),
+  /** Sets, in hexadecimal as the kernel writes them. */
+  capabilities: z.object({
+    effective: z.string(),
+    permitted: z.string(),
+    inheritable: z.string(),
+    bounding: z.string(),
+    ambient: z.string(),
+  }),
+  noNewPrivs: z.boolean(),
+  seccomp: z.enum(['off', 'strict', 'filter']),
+  umask: z.string(),
+  oomScoreAdj: amount,
+  nice: amount,
+  rlimits: z.array(rlimit),
+  mounts: z.object({ total: z.number(), readOnly: z.number() }).optional(),
+});
+
+const IN_FORCE = z.object({
+  /** Undefined when it had ended before it could be looked at, or must not be looked at. */
+  process: PROCESS.optional(),
+  /** Directories of its cgroup; none = nothing is limited. */
+  cgroups: z.array(z.string()),
+  limits: z.object({
+    memoryMaxBytes: amount,
+    memoryReserveBytes: amount,
+    swapMaxBytes: amount,
+    cpuQuotaPercent: amount,
+    cpuShares: amount,
+    cpuWeight: amount,
+    cpus: z.string().optional(),
+    pidsMax: amount,
+    ioWeight: amount,
+    ioReadBps: amount,
+    ioWriteBps: amount,
+  }),
+});
+
+/** What a workload got when it started, with the limits as they were changed since. Plain JSON. */
+export type InForce = z.infer<typeof IN_FORCE>;
+export type ProcessInForce = z.infer<typeof PROCESS>;
+
+/** Where the look is kept in the state of a driver. */
+export const IN_FORCE_KEY = 'inForce';
+
+/** The look that the state of a driver holds; undefined for drivers, and runs of older versions, without one. */
+export function inForceOfState(driverState: Readonly<Record<string, unknown>>): InForce | undefined {
+  return IN_FORCE.safeParse(driverState[IN_FORCE_KEY]).data;
+}
+
+/** Looks at a workload. Some dozen small reads: once for each start. */
+export function lookAtWorkload(workload: ProcessRef | undefined, leaf: CgroupLeaf | undefined): InForce {
+  const seen = workload === undefined ? undefined : lookAtProcess(workload);
+  return { ...(seen === undefined ? {} : { process: seen }), ...lookAtLeaf(leaf) };
+}
+
+/** What changes while it runs. */
+export function lookAtLeaf(leaf: CgroupLeaf | undefined): Pick<InForce, 'cgroups' | 'limits'> {
+  if (leaf === undefined) return { cgroups: [], limits: {} };
+  const dirs = [...(leaf.unified === undefined ? [] : [leaf.unified]), ...leaf.v1];
+  // Undefined does not survive JSON: the same is to be seen before it is stored and after.
+  const limits = Object.entries(readLimits(leaf)).filter(([, value]) => value !== undefined);
+  return { cgroups: dirs, limits: Object.fromEntries(limits) };
+}
+
+function lookAtProcess(workload: ProcessRef): ProcessInForce | undefined {
+  const dir = `/proc/${workload.pid}`;
+  try {
+    const facts = {
+      namespaces: ownNamespaces(dir),
+      ...parseStatus(readFileSync(`${dir}/status`, 'utf8')),
+      oomScoreAdj: Number(readFileSync(`${dir}/oom_score_adj`, 'utf8')),
+      nice: parseNice(readFileSync(`${dir}/stat`, 'utf8')),
+      rlimits: parseRlimits(readFileSync(`${dir}/limits`, 'utf8')),
+      mounts: countMounts(readFileSync(`${dir}/mountinfo`, 'utf8')),
+    };
+    // All of it is of this process, and not of a later one with its number.
+    return isAlive(workload) ? PROCESS.safeParse(facts).data : undefined;
+  } catch {
+    // Gone, or not ours to look at. Whatever it is, the workload runs: its start must not look like a failure.
+    return undefined;
+  }
+}
+
+function ownNamespaces(dir: string): NamespaceName[] {
+  const there = new Set(readdirSync(`${dir}/ns`));
+  const names = Object.keys(NAMESPACE_BITS) as NamespaceName[];
+  return names.filter((name) => {
+    const file = NAMESPACE_FILES[name];
+    return there.has(file) && readlinkSync(`${dir}/ns/${file}`) !== readlinkSync(`/proc/self/ns/${file}`);
+  });
+}
+
+/** Reads /proc/PID/status. Pure. */
+export function parseStatus(
+  text: string,
+): Pick<ProcessInForce, 'uid' | 'gid' | 'groups' | 'capabilities' | 'noNewPrivs' | 'seccomp' | 'umask'> {
+  const fields = new Map(
+    text.split('\n').map((line) => {
+      const at = line.indexOf(':');
+      return [line.slice(0, at), line.slice(at + 1).trim()] as const;
+    }),
+  );
+  const field = (name: string): string => fields.get(name) ?? '';
+  const set = (name: string): string => field(name).replace(/^0+(?=.)/, '');
+  const words = (name: string): number[] => field(name).split(/\s+/).filter(Boolean).map(Number);
+  return {
+    uid: words('Uid')[1] ?? -1,
+    gid: words('Gid')[1] ?? -1,
+    groups: words('Groups'),
+    capabilities: {
+      effective: set('CapEff'),
+      permitted: set('CapPrm'),
+      inheritable: set('CapInh'),
+      bounding: set('CapBnd'),
+      ambient: set('CapAmb'),
+    },
+    noNewPrivs: field('NoNewPrivs') === '1',
+    seccomp: (['off', 'strict', 'filter'] as const)[Number(field('Seccomp'))] ?? 'off',
+    umask: field('Umask'),
+  };
+}
+
+/** The 19th field of /proc/PID/stat; the 2nd, the name, may hold anything. Pure. */
+export function parseNice(text: string): number | undefined {
+  const value = text.slice(text.lastIndexOf(')') + 2).split(' ')[16];
+  return value === undefined ? undefined : Number(value);
+}
+
+/** Names in /proc/PID/limits → the job file's. */
+const RLIMITS: Readonly<Record<string, string>> = {
+  'Max cpu time': 'cpu',
+  'Max file size': 'fsize',
+  'Max data size': 'data',
+  'Max stack size': 'stack',
+  'Max core file size': 'core',
+  'Max resident set': 'rss',
+  'Max processes': 'nproc',
+  'Max open files': 'nofile',
+  'Max locked memory': 'memlock',
+  'Max address space': 'as',
+  'Max file locks': 'locks',
+  'Max pending signals': 'sigpending',
+  'Max msgqueue size': 'msgqueue',
+  'Max nice priority': 'nice',
+  'Max realtime priority': 'rtprio',
+  'Max realtime timeout': 'rttime',
+};
+
+/** Reads /proc/PID/limits. Pure. */
+export function parseRlimits(text: string): ProcessInForce['rlimits'] {
+  return text.split('\n').flatMap((line) => {
+    const found = /^(Max [a-z ]+?) {2,}(\S+) +(\S+)/.exec(line);
+    const name = RLIMITS[found?.[1] ?? ''];
+    const value = (word: string | undefined): number | null => (word === 'unlimited' ? null : Number(word));
+    return name === undefined ? [] : [{ name, soft: value(found?.[2]), hard: value(found?.[3]) }];
+  });
+}
+
+/** Counts /proc/PID/mountinfo. Pure. */
+export function countMounts(text: string): { readonly total: number; readonly readOnly: number } {
+  const options = text.split('\n').flatMap((line) => line.split(' ')[5] ?? []);
+  return {
+    total: options.length,
+    readOnly: options.filter((option) => option.split(',').includes('ro')).length,
+  };
+}

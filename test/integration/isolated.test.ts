@@ -1,0 +1,196 @@
+/**
+ * A task that is shut in, under a real agent: what it really got is on record and shown, the death of the agent and of
+ * the executor changes nothing of it, and its limits follow the job file while it runs. As root and as an ordinary user.
+ */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { isAlive } from '../../src/base/host.js';
+import type { Allocation, InForceJson } from '../../src/api/wire.js';
+import { RealAgent, type TaskView } from '../helpers/real-agent.js';
+import { until } from '../helpers/until.js';
+
+const IS_ROOT = process.getuid?.() === 0;
+const MIB = 1024 * 1024;
+
+function jobFile(resources: string): string {
+  return `
+job "box" {
+  group "g" {
+    task "t" {
+      driver = "exec"
+      config {
+        command      = "sleep"
+        args         = ["1000"]
+        network_mode = "none"
+        cap_drop     = ["all"]
+        cap_add      = ["net_bind_service"]
+        umask        = "027"
+        nice         = 5
+        oom_score_adj = 100
+        ulimit { nofile = "256:512" }
+      }
+      resources {
+        ${resources}
+      }
+      restart {
+        attempts = 3
+        interval = "1m"
+        delay    = "100ms"
+      }
+    }
+  }
+}`;
+}
+
+const mountsOfHost = (): string => readFileSync('/proc/self/mountinfo', 'utf8');
+
+class Box implements AsyncDisposable {
+  readonly agent: RealAgent;
+  readonly allocId: string;
+  readonly runId: string;
+
+  static async start(resources: string): Promise<Box> {
+    const agent = await RealAgent.start();
+    try {
+      await Box.write(agent, resources);
+      const isUp = (tasks: readonly TaskView[]): boolean =>
+        tasks.length === 1 && tasks.every(({ state }) => state.State === 'running');
+      const [task] = await agent.untilTasks('box', 'runs', isUp);
+      const runId = task?.state.Holdfast.RunID;
+      assert.ok(task !== undefined && typeof runId === 'string');
+      return new Box(agent, task.allocId, runId);
+    } catch (error) {
+      await agent.close();
+      throw error;
+    }
+  }
+
+  static async write(agent: RealAgent, resources: string): Promise<string> {
+    const file = join(agent.dir, 'box.hcl');
+    writeFileSync(file, jobFile(resources));
+    const { code, stdout, stderr } = await agent.cli(['run', '--detach', file]);
+    assert.equal(code, 0, stdout + stderr);
+    return stdout;
+  }
+
+  private constructor(agent: RealAgent, allocId: string, runId: string) {
+    this.agent = agent;
+    this.allocId = allocId;
+    this.runId = runId;
+  }
+
+  async inForce(): Promise<InForceJson> {
+    const alloc = (await this.agent.get(`/v1/allocation/${this.allocId}`)) as Allocation;
+    const state = alloc.TaskStates['t'];
+    assert.equal(state?.State, 'running');
+    assert.equal(state.Holdfast.RunID, this.runId);
+    assert.ok(state.Holdfast.InForce !== undefined);
+    return state.Holdfast.InForce;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.agent.close();
+  }
+}
+
+describe('a task that is shut in, under an agent', { timeout: 240_000 }, () => {
+  it('shows in status and inspect what it really got', async () => {
+    await using box = await Box.start('cpu = 100');
+    const { agent } = box;
+    const seen = await box.inForce();
+    assert.ok(seen.Process !== null);
+    const own = ['mount', 'pid', 'ipc', 'uts', 'cgroup', 'net', ...(IS_ROOT ? [] : ['user'])];
+    assert.deepEqual(seen.Process.OwnNamespaces, own);
+    const { uid } = IS_ROOT ? { uid: 65_534 } : { uid: process.getuid?.() };
+    assert.equal(seen.Process.UID, uid);
+    assert.deepEqual(seen.Process.Capabilities.Bounding, ['net_bind_service']);
+    assert.equal(seen.Process.NoNewPrivs, true);
+    assert.equal(seen.Process.Seccomp, 'filter');
+    assert.equal(seen.Process.Umask, '0027');
+    assert.equal(seen.Process.Nice, 5);
+    assert.equal(seen.Process.OOMScoreAdj, 100);
+    assert.deepEqual(seen.Process.Rlimits['nofile'], { Soft: 256, Hard: 512 });
+    assert.ok((seen.Process.Mounts?.ReadOnly ?? 0) > 0);
+
+    const status = await agent.cli(['status', 'box']);
+    const shown = status.stdout.replace(/\s+/g, ' ');
+    assert.match(
+      shown,
+      new RegExp(`isolation: own ${own.join(' ')}, user \\S+, no new privileges, seccomp, `),
+    );
+    const inspected = await agent.cli(['inspect', 'box/g/t']);
+    const { Holdfast } = JSON.parse(inspected.stdout) as {
+      Holdfast: { Running: readonly { AllocID: string; RunID: string; InForce: InForceJson }[] };
+    };
+    assert.deepEqual(
+      Holdfast.Running.map(({ AllocID, RunID, InForce }) => ({ AllocID, RunID, InForce })),
+      [{ AllocID: box.allocId, RunID: box.runId, InForce: seen }],
+    );
+  });
+
+  it('G13 is not touched by the end of the agent and of the executor, and leaves no mount on the host', async () => {
+    const before = mountsOfHost();
+    {
+      await using box = await Box.start('cpu = 100');
+      const { agent } = box;
+      const first = agent.processesOfRun(box.runId);
+      const seen = await box.inForce();
+      await agent.kill();
+      assert.ok(isAlive(first.workload) && isAlive(first.executor));
+      await agent.start();
+      assert.deepEqual(await box.inForce(), seen);
+      process.kill(first.executor.pid, 'SIGKILL');
+      await until('another executor took over', () => {
+        const { executor } = agent.processesOfRun(box.runId);
+        return executor.pid !== first.executor.pid && isAlive(executor);
+      });
+      assert.ok(isAlive(first.workload));
+      const second = agent.processesOfRun(box.runId);
+      assert.deepEqual(second.workload, first.workload);
+      // All at once: the agent, its executor, and the task.
+      await agent.kill();
+      for (const { pid } of [second.executor, second.workload]) process.kill(pid, 'SIGKILL');
+      await until('the task is gone', () => !isAlive(second.workload));
+      assert.equal(mountsOfHost(), before);
+      await agent.start();
+      await until('another run is up', async () => {
+        const [task] = await agent.tasks('box');
+        return task?.state.State === 'running' && task.state.Holdfast.RunID !== box.runId;
+      });
+    }
+    assert.equal(mountsOfHost(), before);
+  });
+
+  it('G26 has its limits changed while it runs, and an agent that comes later sees them', async (t) => {
+    await using box = await Box.start('cpu = 100');
+    const { agent } = box;
+    if ((await box.inForce()).Cgroups.length === 0) {
+      // Without a cgroup nothing is limited: what was asked for is refused, and says so.
+      t.diagnostic('no cgroup for this user');
+      assert.deepEqual((await box.inForce()).Limits.MemoryMaxBytes, null);
+      return;
+    }
+    const { workload } = agent.processesOfRun(box.runId);
+    await Box.write(agent, 'memory = 64\ncpu_percent = 20\npids = 50');
+    await until('the limits are changed', async () => (await box.inForce()).Limits.Pids === 50);
+    const { Limits } = await box.inForce();
+    assert.equal(Limits.MemoryMaxBytes, 64 * MIB);
+    assert.equal(Limits.CPUPercent, 20);
+    await agent.kill();
+    await agent.start();
+    assert.deepEqual((await box.inForce()).Limits, Limits);
+    assert.deepEqual(agent.processesOfRun(box.runId).workload, workload);
+    await Box.write(agent, 'memory = 96');
+    await until(
+      'they are changed again',
+      async () => (await box.inForce()).Limits.MemoryMaxBytes === 96 * MIB,
+    );
+    assert.equal((await box.inForce()).Limits.Pids, null);
+    const { stdout } = await agent.cli(['status', 'box']);
+    assert.match(stdout.replace(/\s+/g, ' '), /limits memory 96 MiB/);
+    assert.deepEqual(agent.processesOfRun(box.runId).workload, workload);
+    assert.ok(readdirSync(agent.runDir(box.runId)).includes('status'));
+  });
+});
