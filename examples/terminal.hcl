@@ -19,6 +19,13 @@ EOT
         tty_size = "120x40"
       }
 
+      # Full files are compressed; `holdfast logs` reads them all the same.
+      logs {
+        max_files     = 5
+        max_file_size = 1
+        compress      = true
+      }
+
       resources {
         cpu    = 100
         memory = 32

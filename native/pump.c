@@ -11,7 +11,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -25,6 +24,8 @@
 #define TURN_BYTES (1U << 20)
 /* Names that are no plain file are stepped over, so often. */
 #define MAX_SKIPPED 16
+/* What the agent adds to the name of a file that it has compressed. */
+#define COMPRESSED ".gz"
 
 /* What is looked at, dropped or copied. Its memory is given back after use, which is rare. */
 static _Alignas(4096) uint8_t chunk[CHUNK];
@@ -51,7 +52,7 @@ static uint64_t max_bytes(const struct executor *x) {
 }
 
 static void file_name(const struct executor *x, const struct stream *s, uint64_t index, char *buf, size_t cap) {
-	(void) snprintf(buf, cap, "%s.%s.%llu", x->spec.log_name, s->name, (unsigned long long) index);
+	(void) format_text(buf, cap, "%s.%s.%llu", x->spec.log_name, s->name, (unsigned long long) index);
 }
 
 /*
@@ -110,7 +111,10 @@ static void purge(const struct executor *x, const struct stream *s) {
 	uint64_t keep = (uint64_t) x->spec.log_max_files;
 	for (uint64_t n = s->index + 1; n > keep; n--) {
 		file_name(x, s, n - keep - 1, name, sizeof name);
-		if (unlinkat(x->logs.dir, name, 0) < 0)
+		bool removed = unlinkat(x->logs.dir, name, 0) == 0;
+		/* The agent compresses files that are complete; for a moment both are there. */
+		(void) strncat(name, COMPRESSED, sizeof name - strlen(name) - 1);
+		if (unlinkat(x->logs.dir, name, 0) < 0 && !removed)
 			return;
 	}
 }
@@ -354,8 +358,13 @@ static int scan(struct executor *x) {
 			const char *digits = rest + name + 2;
 			errno = 0;
 			unsigned long n = strtoul(digits, &end, 10);
-			bool is_number = *digits >= '0' && *digits <= '9' && *end == '\0' && errno == 0;
-			if (is_number && n < UINT32_MAX && n > s->index)
+			bool is_number = *digits >= '0' && *digits <= '9' && errno == 0 && n < UINT32_MAX;
+			/* One that is compressed is complete: the next is to be written. */
+			if (is_number && strcmp(end, COMPRESSED) == 0)
+				n++;
+			else if (*end != '\0')
+				is_number = false;
+			if (is_number && n > s->index)
 				s->index = n;
 		}
 	}

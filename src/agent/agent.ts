@@ -2,6 +2,7 @@
  * The composition root: builds the real parts, restores what was running, opens the doors, and closes all of it again
  * in reverse order. Nothing here decides anything about tasks.
  */
+import { join } from 'node:path';
 import { AllocTable } from '../allocrunner/alloc-table.js';
 import type { AgentOperations } from '../api/operations.js';
 import { createApiServer, type TcpAccess } from '../api/server.js';
@@ -33,6 +34,7 @@ import { DataDir, readDiskUse } from './data-dir.js';
 import { Doctor } from './doctor.js';
 import { createDrivers } from './drivers.js';
 import { bindToHost, readMachineMark } from './host-binding.js';
+import { LogCompressor } from './log-compressor.js';
 import { gatherNodeFacts, interpolationFacts, readNodeId } from './node.js';
 import { createOperations } from './operations.js';
 import { statusLine } from './status-line.js';
@@ -187,6 +189,18 @@ export async function startAgent(
     });
     let strays: readonly string[] = [];
     const usage = scope.own('usage watch', new UsageWatch({ clock, logger, allocs }));
+    const compressor = scope.own(
+      'log compressor',
+      new LogCompressor({
+        clock,
+        logger,
+        store,
+        logDirOf: (allocId, task) => ({
+          logDir: dataDir.taskDirs(allocId, task).logDir,
+          root: join(dataDir.allocDir, allocId),
+        }),
+      }),
+    );
     const operations = createOperations({
       usage,
       store,
@@ -203,6 +217,7 @@ export async function startAgent(
     collector.start();
     void drainer.step();
     usage.start();
+    compressor.start();
     await lookFirst(allocs, clock, logger);
     const server = await createApiServer(
       { store, operations, clock, logger, dataDir: config.dataDir, ...tapOf(deps) },

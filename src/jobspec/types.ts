@@ -304,4 +304,6 @@ export interface LogConfig {
   readonly maxFiles: number;
   readonly maxFileSizeMib: number;
   readonly disabled: boolean;
+  /** Whether files that are complete are compressed. Absent in jobs stored by older versions: not. */
+  readonly compress?: boolean;
 }

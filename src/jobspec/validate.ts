@@ -203,6 +203,7 @@ function buildTask(
       maxFiles: valueOf(keys.logs?.value.keys.max_files) ?? DEFAULTS.maxFiles.value,
       maxFileSizeMib: valueOf(keys.logs?.value.keys.max_file_size) ?? DEFAULTS.maxFileSizeMib.value,
       disabled: valueOf(keys.logs?.value.keys.disabled) ?? DEFAULTS.logsDisabled.value,
+      ...(valueOf(keys.logs?.value.keys.compress) === true ? { compress: true } : {}),
     },
     leftovers: valueOf(keys.leftovers) ?? DEFAULTS.leftovers.value,
     leader: valueOf(keys.leader) ?? DEFAULTS.leader.value,

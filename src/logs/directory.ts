@@ -7,7 +7,15 @@ import { constants, watch } from 'node:fs';
 import { open, readdir, type FileHandle } from 'node:fs/promises';
 import { AgentError, errnoOf } from '../base/errors.js';
 import { findBelow } from './alloc-dir.js';
-import { selectLogFiles, type FoundLogFile, type LogFile, type LogStream } from './files.js';
+import { expandFile, readExpandedSize } from './compressed.js';
+import {
+  COMPRESSED_SUFFIX,
+  hasGap,
+  selectLogFiles,
+  type FoundLogFile,
+  type LogFile,
+  type LogStream,
+} from './files.js';
 
 const OPEN_DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 /** O_NONBLOCK: opening a FIFO that a task put in place of a file must not hang. */
@@ -69,7 +77,9 @@ export class LogDirectory implements AsyncDisposable {
 
   /** The files of one stream, oldest first. */
   async list(task: string, stream: LogStream): Promise<LogFile[]> {
-    return selectLogFiles(await readdir(this.path), task, stream);
+    const files = selectLogFiles(await readdir(this.path), task, stream);
+    // A name that changes while a large directory is read can be missed, before and after: then it is there by now.
+    return hasGap(files) ? selectLogFiles(await readdir(this.path), task, stream) : files;
   }
 
   /** True once the directory was removed: nothing will ever be added to it. */
@@ -81,16 +91,20 @@ export class LogDirectory implements AsyncDisposable {
   async find(task: string, stream: LogStream): Promise<FoundLogFile[]> {
     const found: FoundLogFile[] = [];
     for (const file of await this.list(task, stream)) {
-      const handle = await this.openFile(file.name);
-      if (handle === undefined) continue;
-      try {
-        const { size, mtimeMs } = await handle.stat();
-        found.push({ ...file, sizeBytes: size, modifiedAtMs: mtimeMs });
-      } finally {
-        await handle.close();
-      }
+      await using opened = await this.openLog(file);
+      if (opened !== undefined) found.push({ ...file, ...(await opened.look()) });
     }
     return found;
+  }
+
+  /** Opens a log file, compressed or not; undefined when it is gone. The caller closes it. */
+  async openLog({ name }: LogFile): Promise<OpenLogFile | undefined> {
+    // In this order: it may be compressed at this moment, and is never the other way round.
+    for (const suffix of ['', COMPRESSED_SUFFIX]) {
+      const handle = await this.openFile(name + suffix);
+      if (handle !== undefined) return new OpenLogFile(this.path, handle, suffix !== '');
+    }
+    return undefined;
   }
 
   /** Opens a regular file for reading; undefined when it is gone or is anything else. The caller closes it. */
@@ -110,6 +124,41 @@ export class LogDirectory implements AsyncDisposable {
     }
     await handle.close();
     return undefined;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#handle.close();
+  }
+}
+
+/** A log file held open. What becomes of its name does not matter any more. */
+export class OpenLogFile implements AsyncDisposable {
+  readonly #dir: string;
+  readonly #isCompressed: boolean;
+  #handle: FileHandle;
+  #isExpanded = false;
+
+  constructor(dir: string, handle: FileHandle, isCompressed: boolean) {
+    this.#dir = dir;
+    this.#handle = handle;
+    this.#isCompressed = isCompressed;
+  }
+
+  async look(): Promise<{ readonly sizeBytes: number; readonly modifiedAtMs: number }> {
+    const { size, mtimeMs } = await this.#handle.stat();
+    const isPlain = !this.#isCompressed || this.#isExpanded;
+    return { sizeBytes: isPlain ? size : await readExpandedSize(this.#handle), modifiedAtMs: mtimeMs };
+  }
+
+  /** Fills `buffer` from its beginning. @returns how many bytes there were; 0 = the end */
+  async read(buffer: Buffer, lengthBytes: number, at: number): Promise<number> {
+    if (this.#isCompressed && !this.#isExpanded) {
+      const expanded = await expandFile(this.#handle, this.#dir);
+      await this.#handle.close();
+      this.#handle = expanded;
+      this.#isExpanded = true;
+    }
+    return (await this.#handle.read(buffer, 0, lengthBytes, at)).bytesRead;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -9,12 +9,15 @@ export type LogStream = (typeof LOG_STREAMS)[number];
 
 /** One rotated file. A higher number is newer, and is made only when the one before it is complete. */
 export interface LogFile {
+  /** As the executor has called it; a compressed one is there under `<name>.gz`. */
   readonly name: string;
   readonly number: number;
+  readonly isCompressed: boolean;
 }
 
 /** A rotated file as it was found. */
 export interface FoundLogFile extends LogFile {
+  /** Of the text, compressed or not. */
   readonly sizeBytes: number;
   /** Wall time of its last write. */
   readonly modifiedAtMs: number;
@@ -54,14 +57,28 @@ export function parseLogFileName(name: string, task: string, stream: LogStream):
   return /^(?:0|[1-9]\d*)$/.test(digits) && digits.length <= MOST_DIGITS ? Number(digits) : undefined;
 }
 
-/** The files of one stream among the names of a directory, oldest first. */
+export const COMPRESSED_SUFFIX = '.gz';
+
+/**
+ * The files of one stream among the names of a directory, oldest first. One that is there both ways, because it is being
+ * compressed, counts once.
+ */
 export function selectLogFiles(names: readonly string[], task: string, stream: LogStream): LogFile[] {
-  return names
-    .flatMap((name) => {
-      const number = parseLogFileName(name, task, stream);
-      return number === undefined ? [] : [{ name, number }];
-    })
-    .sort((a, b) => a.number - b.number);
+  const found = new Map<number, LogFile>();
+  for (const there of names) {
+    const isCompressed = there.endsWith(COMPRESSED_SUFFIX);
+    const name = isCompressed ? there.slice(0, -COMPRESSED_SUFFIX.length) : there;
+    const number = parseLogFileName(name, task, stream);
+    if (number === undefined || (isCompressed && found.has(number))) continue;
+    found.set(number, { name, number, isCompressed });
+  }
+  return [...found.values()].sort((a, b) => a.number - b.number);
+}
+
+/** True when a number is missing between the first and the last. */
+export function hasGap(files: readonly LogFile[]): boolean {
+  const [first, last] = [files.at(0), files.at(-1)];
+  return first !== undefined && last !== undefined && last.number - first.number >= files.length;
 }
 
 /** The end of the text as it was found. */

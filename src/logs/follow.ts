@@ -3,10 +3,9 @@
  * byte is given once, in order, also when files are rotated or the oldest are removed meanwhile. Memory is bounded by
  * one chunk, descriptors by MOST_HELD_FILES; the reader is never in the way of the writer.
  */
-import type { FileHandle } from 'node:fs/promises';
 import type { Clock } from '../base/clock.js';
 import { Changes } from './changes.js';
-import { LogDirectory, type WatchDirectory } from './directory.js';
+import { LogDirectory, type OpenLogFile, type WatchDirectory } from './directory.js';
 import { endOf, type LogFile, type LogOrigin, type LogPosition, type LogStream } from './files.js';
 import { findPosition } from './position.js';
 
@@ -55,7 +54,7 @@ const MOST_HELD_FILES = 16;
 const EMPTY = Buffer.alloc(0);
 
 interface HeldFile extends LogFile {
-  readonly handle: FileHandle;
+  readonly open: OpenLogFile;
 }
 
 /**
@@ -124,9 +123,9 @@ class Cursor implements AsyncDisposable {
     for (const file of files) {
       if (file.number <= this.#newestHeld) continue;
       if (this.#held.length === MOST_HELD_FILES) break;
-      const handle = await this.#directory.openFile(file.name);
-      if (handle === undefined) continue;
-      this.#held.push({ ...file, handle });
+      const open = await this.#directory.openLog(file);
+      if (open === undefined) continue;
+      this.#held.push({ ...file, open });
       this.#newestHeld = file.number;
       if (file.number === this.#begin.fileNumber) this.#offsetBytes = this.#begin.offsetBytes;
     }
@@ -157,14 +156,14 @@ class Cursor implements AsyncDisposable {
     if (isLast || this.#held.length === 1) return 'end';
     this.#held.shift();
     this.#offsetBytes = 0;
-    await current.handle.close();
+    await current.open[Symbol.asyncDispose]();
     return undefined;
   }
 
   async #readCurrent(current: HeldFile, wantedBytes: number): Promise<Buffer> {
-    const { bytesRead } = await current.handle.read(this.#scratch, 0, wantedBytes, this.#offsetBytes);
+    const bytesRead = await current.open.read(this.#scratch, wantedBytes, this.#offsetBytes);
     if (bytesRead > 0) return Buffer.from(this.#scratch.subarray(0, bytesRead));
-    if (this.#held.length === 1 && (await current.handle.stat()).size < this.#offsetBytes) {
+    if (this.#held.length === 1 && (await current.open.look()).sizeBytes < this.#offsetBytes) {
       // Somebody emptied the file under us: what is in it now was never given.
       this.#offsetBytes = 0;
     }
@@ -176,6 +175,6 @@ class Cursor implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#held.splice(0).map((file) => file.handle.close()));
+    await Promise.all(this.#held.splice(0).map(({ open }) => open[Symbol.asyncDispose]()));
   }
 }

@@ -1,6 +1,5 @@
 /** Owns the search for the place at which a reader begins. Reads backwards, in blocks, when lines are counted. */
-import type { FileHandle } from 'node:fs/promises';
-import type { LogDirectory } from './directory.js';
+import type { LogDirectory, OpenLogFile } from './directory.js';
 import {
   endOf,
   fromEnd,
@@ -43,15 +42,11 @@ async function findLines(
   const tail = new LineTail(count);
   let oldest = endOf(files);
   for (const file of files.toReversed()) {
-    const handle = await directory.openFile(file.name);
+    await using open = await directory.openLog(file);
     // Removed since it was found: what is left begins after it.
-    if (handle === undefined) return oldest;
-    try {
-      const offsetBytes = await searchBackwards(handle, file.sizeBytes, tail);
-      if (offsetBytes !== undefined) return { fileNumber: file.number, offsetBytes };
-    } finally {
-      await handle.close();
-    }
+    if (open === undefined) return oldest;
+    const offsetBytes = await searchBackwards(open, file.sizeBytes, tail);
+    if (offsetBytes !== undefined) return { fileNumber: file.number, offsetBytes };
     oldest = { fileNumber: file.number, offsetBytes: 0 };
   }
   return oldest;
@@ -59,14 +54,14 @@ async function findLines(
 
 /** @returns the offset in the file at which the wanted lines begin; undefined = in an older file */
 async function searchBackwards(
-  handle: FileHandle,
+  open: OpenLogFile,
   sizeBytes: number,
   tail: LineTail,
 ): Promise<number | undefined> {
   const buffer = Buffer.allocUnsafe(Math.min(BLOCK_BYTES, sizeBytes));
   for (let endBytes = sizeBytes; endBytes > 0;) {
     const startBytes = Math.max(0, endBytes - BLOCK_BYTES);
-    const { bytesRead } = await handle.read(buffer, 0, endBytes - startBytes, startBytes);
+    const bytesRead = await open.read(buffer, endBytes - startBytes, startBytes);
     const at = tail.takeBlock(buffer.subarray(0, bytesRead));
     if (at !== undefined) return startBytes + at;
     endBytes = startBytes;

@@ -16,7 +16,7 @@ import {
 } from './deployment.js';
 import { whileIneligible } from './drain.js';
 import { evaluationOf } from './evaluation.js';
-import { Hands, momentOf, type HandsDeps } from './hands.js';
+import { Hands, momentOf, type Beginning, type HandsDeps } from './hands.js';
 import { place, wantedGroups, type PlaceInput, type Placement } from './place.js';
 import { decideReschedule, leftMs, momentAfter } from './reschedule.js';
 
@@ -81,6 +81,21 @@ export class Evaluator {
     await this.#followDeployment(job);
     if (!(await this.#purgeIfOver(job))) return { againInMs: EVALUATE_RETRY_MS };
     return { againInMs: this.#waitMs(job) };
+  }
+
+  /**
+   * What a job that is stored for the first time begins with: one commit holds both, which saves a start the wait for a
+   * second one. Nothing, when that has to be decided by more than the job.
+   * @param changes that go with it
+   */
+  begin(job: JobRecord, changes: readonly Change[]): Beginning {
+    const { store, mayPlace } = this.#deps;
+    const isClear =
+      (mayPlace?.() ?? true) && store.keptChanges() === 0 && store.listAllocs({ jobId: job.id }).length === 0;
+    const made = changes.find((change) => change.kind === 'put_deployment');
+    const deployment = made?.deployment;
+    const nothing = { allocs: [], isLive: () => false, specOf: () => undefined, retryFailed: false };
+    return this.hands.begin(job, deployment, isClear ? place({ ...nothing, job, deployment }) : []);
   }
 
   /** What of this host decides about the places of a job. */

@@ -21,6 +21,12 @@ export interface HandsDeps {
 
 type Create = Extract<Placement, { kind: 'create' }>;
 
+/** Changes that belong to a commit, and what follows when it is stored. */
+export interface Beginning {
+  readonly changes: readonly Change[];
+  readonly act: () => void;
+}
+
 /** Now, as a moment that can be stored. */
 export function momentOf({ clock, bootId }: Pick<HandsDeps, 'clock' | 'bootId'>): Moment {
   return { wallMs: clock.wallMs(), monoMs: clock.monoMs(), bootId };
@@ -52,6 +58,26 @@ export class Hands {
     });
     failpoint('scheduler.before_stop');
     for (const { runner } of stopped) runner.stop();
+  }
+
+  /**
+   * What a job that nothing is known of yet begins with: to be stored in one commit with the job, and acted on only when
+   * that is stored.
+   */
+  begin(
+    job: JobRecord,
+    deployment: DeploymentRecord | undefined,
+    placements: readonly Placement[],
+  ): Beginning {
+    const made = placements
+      .filter((placement) => placement.kind === 'create')
+      .map((placement) => this.#create(job, deployment, placement));
+    return {
+      changes: made.flatMap(({ changes }) => changes),
+      act: () => {
+        for (const { subject } of made) this.#deps.allocs.run(subject);
+      },
+    };
   }
 
   /** Makes what is to be created and changes what is to be changed in place. @throws AgentError store_unavailable */

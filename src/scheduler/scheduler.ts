@@ -109,9 +109,12 @@ export class Scheduler {
           ];
       if (!same || isRetry) changes.push(...this.#evaluator.deploymentChanges(before?.record, job, why));
       changes.push(...this.#launcher.markChanges(before?.record, job));
+      const begun = before === undefined ? this.#evaluator.begin(job, changes) : undefined;
+      changes.push(...(begun?.changes ?? []));
       if (changes.length > 0) await store.commit(changes, { whenRefused: 'reject' });
       failpoint('scheduler.after_job');
-      await this.#evaluateOrRetry(spec.id, { retryFailed: true });
+      begun?.act();
+      await this.#evaluateOrRetry(spec.id, { retryFailed: before !== undefined });
       this.#launcher.start();
       return this.#evaluated(job, { unchanged: same, triggeredBy: 'job-register', beganAfter });
     });
@@ -287,11 +290,14 @@ export class Scheduler {
     const { store } = this.#deps;
     const beganAfter = store.index();
     const isNew = store.getJob(child.id) === undefined;
+    const begun = isNew ? this.#evaluator.begin(child, []) : undefined;
     const changes: readonly Change[] = [
       ...(isNew ? [{ kind: 'put_job', job: child } as const] : []),
       ...more,
+      ...(begun?.changes ?? []),
     ];
     if (changes.length > 0) await store.commit(changes, { whenRefused: 'reject' });
+    begun?.act();
     if (isNew) await this.#evaluateOrRetry(child.id, {});
     const triggeredBy = child.dispatched === true ? 'job-register' : 'periodic-job';
     const done = await this.#evaluated(child, { unchanged: !isNew, triggeredBy, beganAfter });

@@ -10,6 +10,7 @@ import type {
   CheckView,
   ExitJson,
   FeedAllocation as FeedAllocationJson,
+  InForceJson,
   Run as RunJson,
   TaskEvent as TaskEventJson,
   TaskEventRow,
@@ -45,6 +46,10 @@ export const Exit = named(
     Text: text.min(1),
   } satisfies Shape<ExitJson>),
 ) satisfies z.ZodType<ExitJson>;
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}
 
 const eventFields = {
   Type: text.min(1),
@@ -111,6 +116,8 @@ export const TaskState = named(
       Attempts: count,
       RestartsUsed: count,
       EventsDropped: count,
+      // Its parts are said in wire/in-force.ts.
+      InForce: z.custom<InForceJson>(isObject).exactOptional(),
     }),
   } satisfies Shape<TaskStateJson>),
 ) satisfies z.ZodType<TaskStateJson>;

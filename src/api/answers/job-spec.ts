@@ -72,6 +72,9 @@ const Template = z.object({
   DestPath: text,
   ChangeMode: text,
   ChangeSignal: text,
+  ChangeScript: z
+    .object({ Command: text, Args: z.array(text).nullable(), Timeout: nanoseconds, FailOnError: flag })
+    .exactOptional(),
   Splay: nanoseconds,
   Perms: text,
   Uid: z.int().nullable(),
@@ -100,7 +103,12 @@ export const Task = named(
     KillTimeout: nanoseconds,
     KillSignal: text,
     ShutdownDelay: nanoseconds,
-    LogConfig: z.object({ MaxFiles: count, MaxFileSizeMB: count, Disabled: flag }),
+    LogConfig: z.object({
+      MaxFiles: count,
+      MaxFileSizeMB: count,
+      Disabled: flag,
+      Compress: flag.exactOptional(),
+    }),
     Leftovers: text,
     StopSignals: z.array(text),
     Leader: flag,

@@ -101,6 +101,7 @@ function taskSpecToWire(task: Task): TaskJson {
       MaxFiles: task.logs.maxFiles,
       MaxFileSizeMB: task.logs.maxFileSizeMib,
       Disabled: task.logs.disabled,
+      ...(task.logs.compress === true ? { Compress: true } : {}),
     },
     Leftovers: task.leftovers,
     StopSignals: (task.stopSignals ?? []).map(({ signal, waitMs }) =>

@@ -139,6 +139,8 @@ export interface TaskJson {
     readonly MaxFiles: number;
     readonly MaxFileSizeMB: number;
     readonly Disabled: boolean;
+    /** Ours. Absent = false. */
+    readonly Compress?: boolean;
   };
   /** Ours: `kill` or `keep`. */
   readonly Leftovers: string;

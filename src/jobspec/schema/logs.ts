@@ -25,6 +25,13 @@ export const LOGS = {
       default: String(DEFAULTS.logsDisabled.value),
       doc: 'Keep no output at all.',
     }),
+    compress: one(bool, {
+      json: 'Compress',
+      ours: true,
+      type: 'bool',
+      default: 'false',
+      doc: 'Compress files that are full (`.gz`). The one that is written to stays as it is; `logs` reads all of them.',
+    }),
   },
   notYet: { enabled: 'Enabled' },
 } as const satisfies BlockSpec<Keys>;

@@ -18,6 +18,7 @@ function files(sizes: readonly number[], first = 0): FoundLogFile[] {
   return sizes.map((sizeBytes, index) => ({
     name: logFileName('web', 'stdout', first + index),
     number: first + index,
+    isCompressed: false,
     sizeBytes,
     modifiedAtMs: (index + 1) * 1000,
   }));

@@ -33,6 +33,22 @@ describe('scheduler', () => {
     assert.equal(rig.world.spawned, 2);
   });
 
+  it('a new job is stored together with its allocs, and nothing of either when the disk refuses', async () => {
+    const rig = new Rig();
+    const seen = new Set<string>();
+    rig.disk.onWritten = () => seen.add(`${rig.disk.records.listJobs().length} ${allocsOf(rig).length}`);
+    rig.disk.refusing = true;
+    await assert.rejects(rig.agent.scheduler.register(withCount(2)), codeIs('store_unavailable'));
+    await rig.pass(1_000);
+    assert.equal(rig.world.spawned, 0);
+    rig.disk.refusing = false;
+    await rig.agent.scheduler.register(withCount(2));
+    await rig.pass(0);
+    assert.equal(rig.world.spawned, 2);
+    seen.delete('0 0');
+    assert.deepEqual([...seen], ['1 2']);
+  });
+
   it('registering at the same time from two sides fills each place once', async () => {
     const rig = new Rig();
     const { scheduler } = rig.agent;
