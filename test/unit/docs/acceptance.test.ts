@@ -9,6 +9,9 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 const PAGES = ['test/acceptance.md', 'docs/better-than-nomad.md'];
 
+/** Marks of another list may stand before a title: they do not count. */
+const MARKS = /^(G\d+(, G\d+)*: )/;
+
 /** Titles of a test file as they are written; where a title comes from a table, every text of the file may be one. */
 function titlesOf(file: string): ReadonlySet<string> {
   const source = ts.createSourceFile(
@@ -24,7 +27,7 @@ function titlesOf(file: string): ReadonlySet<string> {
     if (ts.isCallExpression(node) && ts.isIdentifier(node.expression)) {
       const [title] = node.arguments;
       if (/^(it|test)$/.test(node.expression.text) && title !== undefined) {
-        if (ts.isStringLiteralLike(title)) titles.add(title.text);
+        if (ts.isStringLiteralLike(title)) titles.add(title.text.replace(MARKS, ''));
         else others.push(title);
         if (ts.isTemplateExpression(title)) titles.add(title.getText(source).slice(1, -1));
       }
