@@ -7,6 +7,12 @@
  *   floor start N RECORD FILE   N times: appends to RECORD and fsyncs, forks, execs `stamp FILE`; prints each time in
  *                               nanoseconds from before the append to the stamp
  *   floor restart N RECORD FILE keeps `crash FILE` running, N times, with an fsync in between
+ *   floor wait FILE             stamps its start, then waits for SIGINT or SIGTERM, stamps "end <ns>" and exits
+ *   floor burst N RECORD FILE   one record, then N times `stamp FILE` at once; prints the time to the last stamp
+ *   floor stop N FILE           N times: starts `wait FILE`, and prints the time from SIGINT to its being reaped
+ *   floor record N DIR FILE     N times: `crash FILE`, then a record made durable in DIR (temp, fsync, rename, fsync of the
+ *                               directory); prints the time from the end that was stamped to that
+ *   floor date N RECORD         N times: a record, then `/bin/date +%s%N`; prints the time to what that says
  *   floor shim                  starts a sleeping child and waits for it in epoll: the least that can supervise
  */
 #define _GNU_SOURCE
@@ -104,6 +110,82 @@ static void keep_running(int count, const char *record_path, char *file) {
 	}
 }
 
+static void burst(int count, const char *record_path, char *file) {
+	char *const argv[] = { "floor", "stamp", file, NULL };
+	int64_t from = now_ns();
+	record(record_path);
+	for (int i = 0; i < count; i++)
+		(void) spawn(argv);
+	while (wait(NULL) > 0)
+		;
+	printf("%" PRId64 "\n", last_stamp(file) - from);
+}
+
+static void wait_for_end(const char *file, int64_t first) {
+	sigset_t set;
+	int signal;
+	(void) sigemptyset(&set);
+	(void) sigaddset(&set, SIGINT);
+	(void) sigaddset(&set, SIGTERM);
+	(void) sigprocmask(SIG_BLOCK, &set, NULL);
+	stamp(file, "start", first);
+	(void) sigwait(&set, &signal);
+	stamp(file, "end", now_ns());
+}
+
+static void measure_stops(int count, char *file) {
+	char *const argv[] = { "floor", "wait", file, NULL };
+	for (int i = 0; i < count; i++) {
+		(void) unlink(file);
+		pid_t pid = spawn(argv);
+		while (access(file, F_OK) < 0)
+			(void) usleep(100);
+		int64_t from = now_ns();
+		(void) kill(pid, SIGINT);
+		await(pid);
+		printf("%" PRId64 "\n", now_ns() - from);
+	}
+}
+
+static void measure_records(int count, const char *dir, char *file) {
+	char *const argv[] = { "floor", "crash", file, NULL };
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || chdir(dir) < 0)
+		die(dir);
+	for (int i = 0; i < count; i++) {
+		await(spawn(argv));
+		(void) unlink("exit.tmp");
+		record("exit.tmp");
+		if (rename("exit.tmp", "exit") < 0 || fsync(fd) < 0)
+			die("exit");
+		printf("%" PRId64 "\n", now_ns() - last_stamp(file));
+	}
+}
+
+static void measure_dates(int count, const char *record_path) {
+	for (int i = 0; i < count; i++) {
+		struct timespec from;
+		char text[64] = "";
+		int pipes[2];
+		(void) clock_gettime(CLOCK_REALTIME, &from);
+		record(record_path);
+		if (pipe(pipes) < 0)
+			die("pipe");
+		pid_t pid = fork();
+		if (pid == 0) {
+			(void) dup2(pipes[1], STDOUT_FILENO);
+			(void) execl("/bin/date", "date", "+%s%N", (char *) NULL);
+			_exit(127);
+		}
+		(void) close(pipes[1]);
+		if (pid < 0 || read(pipes[0], text, sizeof text - 1) <= 0)
+			die("date");
+		(void) close(pipes[0]);
+		await(pid);
+		printf("%lld\n", strtoll(text, NULL, 10) - ((long long) from.tv_sec * 1000000000 + from.tv_nsec));
+	}
+}
+
 static void write_lines(long long bytes) {
 	static char block[100 * 640];
 	for (size_t i = 0; i < sizeof block; i++)
@@ -153,6 +235,16 @@ int main(int argc, char **argv) {
 		measure_starts(atoi(argv[2]), argv[3], argv[4]);
 	} else if (argc == 5 && !strcmp(what, "restart")) {
 		keep_running(atoi(argv[2]), argv[3], argv[4]);
+	} else if (argc == 3 && !strcmp(what, "wait")) {
+		wait_for_end(argv[2], first);
+	} else if (argc == 5 && !strcmp(what, "burst")) {
+		burst(atoi(argv[2]), argv[3], argv[4]);
+	} else if (argc == 4 && !strcmp(what, "stop")) {
+		measure_stops(atoi(argv[2]), argv[3]);
+	} else if (argc == 5 && !strcmp(what, "record")) {
+		measure_records(atoi(argv[2]), argv[3], argv[4]);
+	} else if (argc == 4 && !strcmp(what, "date")) {
+		measure_dates(atoi(argv[2]), argv[3]);
 	} else if (argc == 2 && !strcmp(what, "shim")) {
 		supervise();
 	} else {

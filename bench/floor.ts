@@ -23,6 +23,31 @@ export class Floor {
   /** Milliseconds from a durable record to the first instruction, `count` times. */
   measureStarts(count: number): readonly number[] {
     const args = ['start', String(count), join(this.dir, 'record'), join(this.dir, 'floor-starts')];
+    return this.#milliseconds(args);
+  }
+
+  /** Milliseconds from one record to the last of `count` first instructions. */
+  measureBurst(count: number): number {
+    const args = ['burst', String(count), join(this.dir, 'record'), join(this.dir, 'floor-burst')];
+    return this.#milliseconds(args)[0] ?? Number.NaN;
+  }
+
+  /** Milliseconds from a signal to a process that obeys it being reaped. */
+  measureStops(count: number): readonly number[] {
+    return this.#milliseconds(['stop', String(count), join(this.dir, 'floor-stops')]);
+  }
+
+  /** Milliseconds from the end of a process to a durable record of it. */
+  measureRecords(count: number): readonly number[] {
+    return this.#milliseconds(['record', String(count), this.dir, join(this.dir, 'floor-records')]);
+  }
+
+  /** Milliseconds from before a durable record to what `/bin/date` says, started after it. */
+  measureDates(count: number): readonly number[] {
+    return this.#milliseconds(['date', String(count), join(this.dir, 'record')]);
+  }
+
+  #milliseconds(args: readonly string[]): readonly number[] {
     const out = execFileSync(this.program, args, { encoding: 'utf8' });
     return out
       .split('\n')
@@ -50,6 +75,11 @@ export function readStarts(path: string): readonly bigint[] {
   return readStamps(path)
     .filter(({ what }) => what === 'start')
     .map(({ atNs }) => atNs);
+}
+
+/** CLOCK_MONOTONIC in nanoseconds of the last `end` of a stamp file. */
+export function readEnd(path: string): bigint | undefined {
+  return readStamps(path).findLast(({ what }) => what === 'end')?.atNs;
 }
 
 /** Milliseconds from each `end` to the `start` after it. */

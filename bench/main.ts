@@ -6,6 +6,7 @@
 import { RealAgent } from '../test/helpers/real-agent.js';
 import { measureFeed } from './feed.js';
 import { Floor } from './floor.js';
+import { measureBurst, measureExecStart, measureRecord, measureSize, measureStop } from './life.js';
 import {
   makeDir,
   measureLogs,
@@ -19,13 +20,24 @@ import {
 
 const FULL: Sizes = {
   starts: 200,
+  burst: 100,
+  stops: 50,
   executors: 20,
   reattached: 100,
   logBytes: 200e6,
   restarts: 100,
   feedEvents: 50_000,
 };
-const QUICK: Sizes = { starts: 3, executors: 2, reattached: 3, logBytes: 2e6, restarts: 3, feedEvents: 500 };
+const QUICK: Sizes = {
+  starts: 3,
+  burst: 5,
+  stops: 2,
+  executors: 2,
+  reattached: 3,
+  logBytes: 2e6,
+  restarts: 3,
+  feedEvents: 500,
+};
 
 const sizes = process.argv.includes('--quick') ? QUICK : FULL;
 await using agent = await RealAgent.start();
@@ -41,6 +53,11 @@ const rows: Row[] = [];
 for (const [what, measure] of [
   ['start latency', measureStart],
   ['restart latency', measureRestart],
+  ['exec start latency', measureExecStart],
+  ['burst of starts', measureBurst],
+  ['stop latency', measureStop],
+  ['record latency', measureRecord],
+  ['program size', measureSize],
   ['executor memory', measureMemory],
   ['re-attach', measureReattach],
   ['log throughput', measureLogs],

@@ -21,6 +21,10 @@ export interface Row {
 /** How much of each is done. */
 export interface Sizes {
   readonly starts: number;
+  /** Tasks that are asked for at once. */
+  readonly burst: number;
+  /** Stops, records, and starts of isolated tasks. */
+  readonly stops: number;
   readonly executors: number;
   readonly reattached: number;
   readonly logBytes: number;
@@ -164,7 +168,7 @@ export async function measureRestart({ agent, floor, sizes, dir }: Bench): Promi
   ];
 }
 
-function batch(
+export function batch(
   id: string,
   command: string,
   args: readonly string[],
@@ -173,8 +177,15 @@ function batch(
   return job(id, 'batch', 1, { command, args }, { Mode: 'fail', ...restart });
 }
 
-function job(id: string, type: string, count: number, config: object, restart: object): object {
-  const task = { Name: 'task', Driver: 'raw_exec', Config: config, Resources: { CPU: 20, MemoryMB: 64 } };
+export function job(
+  id: string,
+  type: string,
+  count: number,
+  config: object,
+  restart: object,
+  driver = 'raw_exec',
+): object {
+  const task = { Name: 'task', Driver: driver, Config: config, Resources: { CPU: 20, MemoryMB: 64 } };
   return {
     ID: id,
     Type: type,
@@ -192,7 +203,7 @@ function runningOf(tasks: readonly TaskView[]): number {
   return tasks.filter(({ state }) => state.State === 'running' && state.Holdfast.Pid !== null).length;
 }
 
-async function purge(agent: RealAgent, id: string): Promise<void> {
+export async function purge(agent: RealAgent, id: string): Promise<void> {
   await agent.request('DELETE', `/v1/job/${id}?purge=true`);
   await agent.untilTasks(id, 'is gone', (tasks) => tasks.length === 0);
 }

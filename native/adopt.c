@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -35,7 +34,7 @@ static bool value_is(const char *text, const char *key, const char *value) {
 static bool has_run_id(const struct executor *x, pid_t pid) {
 	static char buf[ENVIRON_CAP];
 	char path[32];
-	(void) snprintf(path, sizeof path, "/proc/%d/environ", pid);
+	(void) format_text(path, sizeof path, "/proc/%d/environ", pid);
 	ssize_t n = read_file_at(-1, path, buf, sizeof buf);
 	size_t name = strlen(RUN_ID_NAME);
 	for (ssize_t at = 0; at < n; at += (ssize_t) strlen(buf + at) + 1) {

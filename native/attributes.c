@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -53,12 +52,13 @@ static void set_at_most(int resource, rlim_t soft, rlim_t hard) {
 
 /* `name soft hard`, -1 = unlimited. */
 static int set_limit(const char *text) {
-	char name[16];
-	long long soft, hard;
-	if (sscanf(text, "%15s %lld %lld", name, &soft, &hard) != 3)
+	size_t len = strcspn(text, " ");
+	char *at, *end;
+	long long soft = strtoll(text + len, &at, 10), hard = strtoll(at, &end, 10);
+	if (at == text + len || end == at || *end != '\0')
 		return -EINVAL;
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
-		if (strcmp(limits[i].name, name) != 0)
+		if (strlen(limits[i].name) != len || strncmp(limits[i].name, text, len) != 0)
 			continue;
 		struct rlimit want = { .rlim_cur = soft < 0 ? RLIM_INFINITY : (rlim_t) soft,
 				       .rlim_max = hard < 0 ? RLIM_INFINITY : (rlim_t) hard };
@@ -91,7 +91,7 @@ int attributes_set(struct child *c, enum stage *ret_stage) {
 	set_at_most(RLIMIT_NOFILE, FILES_SOFT, FILES_HARD);
 	set_at_most(RLIMIT_CORE, 0, RLIM_INFINITY);
 	for (char **limit = spec->rlimits; *limit; limit++) {
-		(void) snprintf(c->detail, sizeof c->detail, "%s", *limit);
+		(void) format_text(c->detail, sizeof c->detail, "%s", *limit);
 		if ((r = set_limit(*limit)) < 0)
 			return r;
 	}

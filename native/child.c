@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -36,7 +35,7 @@ static int join_groups(struct child *c, enum stage *ret_stage) {
 	char path[4096];
 	*ret_stage = STAGE_CGROUP;
 	if (c->join_cgroup) {
-		int n = snprintf(path, sizeof path, "%s/cgroup.procs", c->x->spec.cgroup);
+		int n = format_text(path, sizeof path, "%s/cgroup.procs", c->x->spec.cgroup);
 		if (n < 0 || (size_t) n >= sizeof path)
 			return -ENAMETOOLONG;
 		int r = write_file(path, "0");
@@ -63,7 +62,7 @@ int set_oom_score(int64_t wanted) {
 		now = strtol(buf, NULL, 10);
 	if (now == wanted)
 		return 0;
-	(void) snprintf(buf, sizeof buf, "%lld", (long long) wanted);
+	(void) format_text(buf, sizeof buf, "%lld", (long long) wanted);
 	int r = write_file("/proc/self/oom_score_adj", buf);
 	return r < 0 && now < wanted ? r : 0;
 }
@@ -144,7 +143,7 @@ static const char *find_program(const struct spec *spec) {
 		return spec->path;
 	for (char **dir = spec->search; *dir; dir++) {
 		struct stat st;
-		int n = snprintf(path, sizeof path, "%s/%s", *dir, spec->path);
+		int n = format_text(path, sizeof path, "%s/%s", *dir, spec->path);
 		if (n > 0 && (size_t) n < sizeof path && access(path, X_OK) == 0 && stat(path, &st) == 0 &&
 		    S_ISREG(st.st_mode))
 			return path;
@@ -265,7 +264,7 @@ static int become_task(struct child *c, enum stage *ret_stage) {
 
 _Noreturn void child_failed(const struct child *c, enum stage stage, int error) {
 	struct spawn_report rep = { .stage = (int32_t) stage, .errnum = -error, .which = c->which };
-	(void) snprintf(rep.detail, sizeof rep.detail, "%s", c->detail);
+	(void) format_text(rep.detail, sizeof rep.detail, "%s", c->detail);
 	ssize_t n = write(c->report, &rep, sizeof rep);
 	_exit(n == (ssize_t) sizeof rep ? 127 : 126);
 }

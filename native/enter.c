@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -75,8 +74,8 @@ static int find_world(struct session *s) {
 	char theirs[64], ours[32];
 	struct stat a, b;
 	for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
-		(void) snprintf(theirs, sizeof theirs, "/proc/%d/ns/%s", s->leader.pid, spaces[i].name);
-		(void) snprintf(ours, sizeof ours, "/proc/self/ns/%s", spaces[i].name);
+		(void) format_text(theirs, sizeof theirs, "/proc/%d/ns/%s", s->leader.pid, spaces[i].name);
+		(void) format_text(ours, sizeof ours, "/proc/self/ns/%s", spaces[i].name);
 		if (stat(ours, &a) < 0)
 			continue; /* This kernel does not have it. */
 		if (stat(theirs, &b) < 0)
@@ -88,7 +87,7 @@ static int find_world(struct session *s) {
 		s->spaces = 0;
 		return 0;
 	}
-	(void) snprintf(theirs, sizeof theirs, "/proc/%d/root", s->leader.pid);
+	(void) format_text(theirs, sizeof theirs, "/proc/%d/root", s->leader.pid);
 	int root = open(theirs, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0 || fstat(root, &b) < 0 || stat("/", &a) < 0)
 		return -errno;
@@ -105,7 +104,7 @@ static int find_world(struct session *s) {
  */
 static void make_cgroup(struct session *s) {
 	const char *leaf = s->x->spec.cgroup;
-	int n = leaf ? snprintf(s->cgroup, sizeof s->cgroup, "%s/session-%s", leaf, s->id) : -1;
+	int n = leaf ? format_text(s->cgroup, sizeof s->cgroup, "%s/session-%s", leaf, s->id) : -1;
 	if (n <= 0 || (size_t) n >= sizeof s->cgroup || mkdir(s->cgroup, 0755) < 0)
 		s->cgroup[0] = '\0';
 }
@@ -114,7 +113,7 @@ static int join_cgroups(const struct session *s) {
 	char path[4096 + 32];
 	const char *group = *s->cgroup ? s->cgroup : s->x->spec.cgroup;
 	if (group) {
-		(void) snprintf(path, sizeof path, "%s/cgroup.procs", group);
+		(void) format_text(path, sizeof path, "%s/cgroup.procs", group);
 		int r = write_file(path, "0");
 		if (r < 0)
 			return r;
@@ -151,21 +150,25 @@ static const struct {
 };
 
 static rlim_t limit_of(const char *text) {
-	return strcmp(text, "unlimited") == 0 ? RLIM_INFINITY : (rlim_t) strtoull(text, NULL, 10);
+	return strncmp(text, "unlimited", strlen("unlimited")) == 0 ? RLIM_INFINITY : (rlim_t) strtoull(text, NULL, 10);
 }
 
 /* A limit that we may not raise that far is left as high as it can be. */
 static int take_limits(const struct session *s) {
-	char path[32], text[4096], soft[24], hard[24];
-	(void) snprintf(path, sizeof path, "/proc/%d/limits", s->leader.pid);
+	char path[32], text[4096];
+	(void) format_text(path, sizeof path, "/proc/%d/limits", s->leader.pid);
 	ssize_t n = read_file_at(-1, path, text, sizeof text);
 	if (n < 0)
 		return n == -EACCES ? 0 : (int) n;
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
 		const char *line = strstr(text, limits[i].name);
 		struct rlimit ours;
-		if (!line || sscanf(line + strlen(limits[i].name), " %23s %23s", soft, hard) != 2)
+		if (!line)
 			continue;
+		const char *soft = line + strlen(limits[i].name);
+		soft += strspn(soft, " ");
+		const char *hard = soft + strcspn(soft, " ");
+		hard += strspn(hard, " ");
 		struct rlimit theirs = { .rlim_cur = limit_of(soft), .rlim_max = limit_of(hard) };
 		if (setrlimit(limits[i].which, &theirs) == 0)
 			continue;
@@ -229,7 +232,7 @@ static int run_command(char **argv, char **envp) {
 	int error = -ENOENT;
 	for (const char *at = dirs && *dirs ? dirs : DEFAULT_PATH; *at; at += *at == ':') {
 		size_t len = strcspn(at, ":");
-		int n = snprintf(path, sizeof path, "%.*s/%s", (int) len, len > 0 ? at : ".", argv[0]);
+		int n = format_text(path, sizeof path, "%.*s/%s", (int) len, len > 0 ? at : ".", argv[0]);
 		at += len;
 		if (n <= 0 || (size_t) n >= sizeof path)
 			continue;
@@ -401,7 +404,7 @@ int enter(struct executor *x, int argc, char **argv) {
 	static struct session s;
 	s.root = s.report = s.signals = s.result = -1;
 	if (argc < 4 || !is_word(argv[0])) {
-		(void) fprintf(stderr, "usage, in the run directory: holdfast-executor enter SESSION tty|pipes "
+		say("usage, in the run directory: holdfast-executor enter SESSION tty|pipes "
 				       "PARENT_PID COMMAND [ARG...]\n");
 		return TOLD_NO_SETUP;
 	}
@@ -415,7 +418,7 @@ int enter(struct executor *x, int argc, char **argv) {
 	x->dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char name[80], buf[256];
 	struct text why = { .at = buf, .cap = sizeof buf };
-	(void) snprintf(name, sizeof name, "session-%s", s.id);
+	(void) format_text(name, sizeof name, "session-%s", s.id);
 	s.result = openat(x->dir, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 	int r = x->dir < 0 ? -errno : spec_load(x->dir, &x->spec, &why);
 	if (r == 0)

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -37,7 +36,7 @@ void tell(struct executor *x, enum told told, const char *why) {
 		return;
 	struct report report = { .told = (int32_t) told };
 	if (why)
-		(void) snprintf(report.why, sizeof report.why, "%s", why);
+		(void) format_text(report.why, sizeof report.why, "%s", why);
 	(void) write_full(x->told, &report, sizeof report);
 	close_fd(&x->told);
 }
@@ -106,7 +105,7 @@ static void step_recording(struct executor *x, uint64_t now) {
 	const struct outcome *o = &x->outcome;
 	if (o->result == RESULT_START_FAILED) {
 		char why[400];
-		(void) snprintf(why, sizeof why, "start failed at %s: %s: %s", stage_name(o->stage), o->detail,
+		(void) format_text(why, sizeof why, "start failed at %s: %s: %s", stage_name(o->stage), o->detail,
 				strerror(o->errnum));
 		tell(x, TOLD_START_FAILED, why);
 	}

@@ -19,7 +19,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -44,7 +43,7 @@ pid_t fork_sibling(void) {
 
 static int write_map(const char *path, unsigned int id) {
 	char map[MAP_CAP];
-	(void) snprintf(map, sizeof map, "%u %u 1", id, id);
+	(void) format_text(map, sizeof map, "%u %u 1", id, id);
 	return write_file(path, map);
 }
 
@@ -90,7 +89,7 @@ int namespaces_enter(struct child *c, const struct identity *id, enum stage *ret
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		if (!(wanted & kinds[i].bit))
 			continue;
-		(void) snprintf(c->detail, sizeof c->detail, "%s", kinds[i].name);
+		(void) format_text(c->detail, sizeof c->detail, "%s", kinds[i].name);
 		if (unshare(kinds[i].flag) < 0)
 			return -errno;
 	}
@@ -154,7 +153,7 @@ _Noreturn void init_main(struct child *c, const struct identity *id, int built) 
 	/* The capacity of a name is 15 bytes. By its title it must not be taken for an executor. */
 	(void) prctl(PR_SET_NAME, "holdfast-init", 0, 0, 0);
 	memset(c->x->title, 0, c->x->title_cap);
-	(void) snprintf(c->x->title, c->x->title_cap, "holdfast-init");
+	(void) format_text(c->x->title, c->x->title_cap, "holdfast-init");
 	int r = c->x->spec.isolate & ISOLATE_MOUNTS ? rootfs_enter(c, id, &stage) : 0;
 	if (r < 0)
 		child_failed(c, stage, r);
@@ -193,6 +192,6 @@ int probe(bool in_user_namespace) {
 		r = mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ? -errno : 0;
 	}
 	if (r < 0)
-		(void) fprintf(stderr, "holdfast-executor: cannot have %s: %s\n", what, strerror(-r));
+		say("holdfast-executor: cannot have %s: %s\n", what, strerror(-r));
 	return r < 0 ? 1 : 0;
 }

@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -37,14 +36,14 @@ static bool sibling(char *buf, size_t cap, const char *path, const char *name) {
 	const char *slash = strrchr(path, '/');
 	if (!slash)
 		return false;
-	int n = snprintf(buf, cap, "%.*s/%s", (int) (slash - path), path, name);
+	int n = format_text(buf, cap, "%.*s/%s", (int) (slash - path), path, name);
 	return n > 0 && (size_t) n < cap;
 }
 
 /* A frozen process cannot react to a signal, and on v1 not even die. Best effort. */
 static void thaw(const struct executor *x) {
 	char path[4096];
-	int n = x->spec.cgroup ? snprintf(path, sizeof path, "%s/cgroup.freeze", x->spec.cgroup) : -1;
+	int n = x->spec.cgroup ? format_text(path, sizeof path, "%s/cgroup.freeze", x->spec.cgroup) : -1;
 	if (n > 0 && (size_t) n < sizeof path)
 		(void) write_file(path, "0");
 	for (char **procs = x->spec.join_procs; *procs; procs++) {
@@ -81,7 +80,7 @@ static void note_stuck(struct killing *k, pid_t pid, const struct proc_stat *sta
 	char path[32];
 	s->pid = pid;
 	memcpy(s->comm, stat->comm, sizeof s->comm);
-	(void) snprintf(path, sizeof path, "/proc/%d/wchan", pid);
+	(void) format_text(path, sizeof path, "/proc/%d/wchan", pid);
 	if (read_file_at(-1, path, s->where, sizeof s->where) <= 0 || strcmp(s->where, "0") == 0)
 		(void) strcpy(s->where, "?");
 }
@@ -189,7 +188,7 @@ void kill_begin(struct executor *x) {
 /* How many processes the cgroup holds; 0 when there is none. */
 static uint64_t cgroup_members(const struct executor *x) {
 	char buf[4096];
-	int n = x->spec.cgroup ? snprintf(buf, sizeof buf, "%s/cgroup.procs", x->spec.cgroup) : -1;
+	int n = x->spec.cgroup ? format_text(buf, sizeof buf, "%s/cgroup.procs", x->spec.cgroup) : -1;
 	if (n <= 0 || (size_t) n >= sizeof buf)
 		return 0;
 	AUTO_FD fd = open(buf, O_RDONLY | O_CLOEXEC);
@@ -209,7 +208,7 @@ static void kill_round(struct executor *x) {
 		x->killing.seen = cgroup_members(x);
 	if (!x->leader.ended)
 		x->leader.killed_by_us = true;
-	int n = x->spec.cgroup ? snprintf(path, sizeof path, "%s/cgroup.kill", x->spec.cgroup) : -1;
+	int n = x->spec.cgroup ? format_text(path, sizeof path, "%s/cgroup.kill", x->spec.cgroup) : -1;
 	if (n > 0 && (size_t) n < sizeof path)
 		(void) write_file(path, "1");
 	kill_init(x);

@@ -16,7 +16,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -41,12 +40,12 @@ static void set_title(struct executor *x, int argc, char **argv, char **envp, co
 	memset(argv[0], 0, cap);
 	x->title = argv[0];
 	x->title_cap = cap;
-	(void) snprintf(argv[0], cap, "%s: %s", what, title);
+	(void) format_text(argv[0], cap, "%s: %s", what, title);
 	(void) prctl(PR_SET_NAME, EXECUTOR_COMM, 0, 0, 0);
 }
 
 static int fail(const char *what, int error) {
-	(void) fprintf(stderr, "holdfast-executor: %s: %s\n", what, strerror(-error));
+	say("holdfast-executor: %s: %s\n", what, strerror(-error));
 	return TOLD_NO_SETUP;
 }
 
@@ -62,7 +61,7 @@ static int wait_for_report(int from, pid_t child) {
 		return fail("the executor died during its set-up", -ECHILD);
 	report.why[sizeof report.why - 1] = '\0';
 	if (report.told != TOLD_OK)
-		(void) fprintf(stderr, "holdfast-executor: %s\n", report.why);
+		say("holdfast-executor: %s\n", report.why);
 	return report.told;
 }
 
@@ -139,15 +138,15 @@ static int claim(struct executor *x, bool adopt) {
 		return TOLD_OK;
 	if (x->lock >= 0) {
 		/* The agent has fenced this run, and is removing it: the spec first, then its lock. */
-		(void) fprintf(stderr, "holdfast-executor: the run was given up\n");
+		say("holdfast-executor: the run was given up\n");
 		return TOLD_CLAIMED;
 	}
 	if (adopt && errno == ENOENT) {
-		(void) fprintf(stderr, "holdfast-executor: the run was never claimed\n");
+		say("holdfast-executor: the run was never claimed\n");
 		return TOLD_NOT_THERE;
 	}
 	if (!adopt && errno == EEXIST) {
-		(void) fprintf(stderr, "holdfast-executor: the run is claimed already\n");
+		say("holdfast-executor: the run is claimed already\n");
 		return TOLD_CLAIMED;
 	}
 	return fail("lock", -errno);
@@ -178,8 +177,9 @@ static int enter_command(int argc, char **argv, char **envp) {
 
 int main(int argc, char **argv, char **envp) {
 	if (argc == 2 && strcmp(argv[1], "version") == 0) {
-		(void) printf("holdfast-executor %s protocol %d\n", HOLDFAST_VERSION, PROTOCOL_VERSION);
-		return fflush(stdout) == 0 ? 0 : 1;
+		char line[128];
+		int n = format_text(line, sizeof line, "holdfast-executor %s protocol %d\n", HOLDFAST_VERSION, PROTOCOL_VERSION);
+		return write_full(STDOUT_FILENO, line, (size_t) n) == 0 ? 0 : 1;
 	}
 	if (argc == 3 && strcmp(argv[1], "probe") == 0)
 		return probe(strcmp(argv[2], "user") == 0);
@@ -195,7 +195,7 @@ int main(int argc, char **argv, char **envp) {
 		return enter_command(argc, argv, envp);
 	bool adopt = argc == 3 && strcmp(argv[1], "adopt") == 0;
 	if (!adopt && (argc != 3 || strcmp(argv[1], "run") != 0)) {
-		(void) fprintf(stderr,
+		say(
 			       "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | wake RUN_DIR | unseat RUN_DIR | "
 			       "launch PROGRAM | enter ... | notify | probe user|root | version\n");
 		return TOLD_NO_SETUP;

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -47,7 +46,7 @@ static void send_message(int fd, const struct sockaddr_un *to, socklen_t to_len,
 	} while (n < 0 && errno == EINTR);
 	int error = n < 0 ? errno : 0;
 	if (error != 0 && error != told)
-		(void) fprintf(stderr, "holdfast-executor: NOTIFY_SOCKET: %s\n", strerror(error));
+		say("holdfast-executor: NOTIFY_SOCKET: %s\n", strerror(error));
 	told = error;
 }
 
@@ -61,7 +60,7 @@ int notify(const char *socket_name) {
 	AUTO_FD fd = to_len < 0 ? -1 : socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0) {
 		int error = to_len < 0 ? -to_len : errno;
-		(void) fprintf(stderr, "holdfast-executor: NOTIFY_SOCKET: %s\n", strerror(error));
+		say("holdfast-executor: NOTIFY_SOCKET: %s\n", strerror(error));
 		return 1;
 	}
 	const struct timeval patience = { .tv_sec = SEND_SECONDS };
@@ -81,7 +80,7 @@ int notify(const char *socket_name) {
 		have -= done;
 		memmove(buf, buf + done, have);
 		if (have == sizeof buf) {
-			(void) fprintf(stderr, "holdfast-executor: a message is too long\n");
+			say("holdfast-executor: a message is too long\n");
 			return 1;
 		}
 	}

@@ -11,7 +11,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -53,7 +52,7 @@ static uint64_t max_bytes(const struct executor *x) {
 }
 
 static void file_name(const struct executor *x, const struct stream *s, uint64_t index, char *buf, size_t cap) {
-	(void) snprintf(buf, cap, "%s.%s.%llu", x->spec.log_name, s->name, (unsigned long long) index);
+	(void) format_text(buf, cap, "%s.%s.%llu", x->spec.log_name, s->name, (unsigned long long) index);
 }
 
 /*

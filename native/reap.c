@@ -7,7 +7,6 @@
 #include "executor.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
@@ -132,7 +131,7 @@ static bool ask_exit_info(struct executor *x) {
 static bool ask_proc(struct executor *x) {
 	char path[32], link[8];
 	struct proc_stat stat;
-	(void) snprintf(path, sizeof path, "/proc/%d/exe", x->leader.pid);
+	(void) format_text(path, sizeof path, "/proc/%d/exe", x->leader.pid);
 	if (readlink(path, link, sizeof link) >= 0 || errno != ENOENT)
 		return false;
 	/* Looked at last: that it is still the leader now says that it was the leader above. */

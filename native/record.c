@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -140,11 +141,9 @@ uint64_t read_oom_kills(const struct executor *x) {
 
 static uint64_t read_memory_peak(const struct executor *x) {
 	char buf[64];
-	unsigned long long peak = 0;
-	if (!x->spec.memory_peak || read_file_at(-1, x->spec.memory_peak, buf, sizeof buf) < 0 ||
-	    sscanf(buf, "%llu", &peak) != 1)
+	if (!x->spec.memory_peak || read_file_at(-1, x->spec.memory_peak, buf, sizeof buf) < 0)
 		return 0;
-	return peak;
+	return strtoull(buf, NULL, 10);
 }
 
 static void add_outcome(struct text *t, const struct outcome *o) {

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -112,7 +111,7 @@ static int make_dirs(const struct root *root, const char *path) {
 	for (size_t i = 1; i <= len; i++) {
 		if (path[i] != '/' && path[i] != '\0')
 			continue;
-		(void) snprintf(part, sizeof part, "%.*s", (int) i, path);
+		(void) format_text(part, sizeof part, "%.*s", (int) i, path);
 		int fd = open_in(root, part, O_PATH | O_DIRECTORY);
 		if (fd == -ENOENT) {
 			char *slash = strrchr(part, '/');
@@ -137,7 +136,7 @@ static int open_parent(const struct root *root, const char *path, const char **r
 	const char *slash = strrchr(path, '/');
 	if (!slash || (size_t) (slash - path) >= sizeof parent)
 		return -EINVAL;
-	(void) snprintf(parent, sizeof parent, "%.*s", (int) (slash - path), path);
+	(void) format_text(parent, sizeof parent, "%.*s", (int) (slash - path), path);
 	int r = parent[0] == '\0' ? 0 : make_dirs(root, parent);
 	if (r < 0)
 		return r;
@@ -268,7 +267,7 @@ static int bind_all(struct child *c, const struct root *root, const struct ident
 		for (size_t i = 0; root->spec->mount_source[i]; i++) {
 			int r = pass == 0 ? bind_one(root, i, id) : mend_link(root, i);
 			if (r < 0) {
-				(void) snprintf(c->detail, sizeof c->detail, "%.100s on %.100s",
+				(void) format_text(c->detail, sizeof c->detail, "%.100s on %.100s",
 						root->spec->mount_source[i], root->spec->mount_target[i]);
 				return r;
 			}
@@ -427,7 +426,7 @@ static int add_usual(const struct root *root) {
  */
 static int attach_over_run_dir(int tree, int run_dir) {
 	char link[32], path[4096];
-	(void) snprintf(link, sizeof link, "/proc/self/fd/%d", run_dir);
+	(void) format_text(link, sizeof link, "/proc/self/fd/%d", run_dir);
 	ssize_t n = readlink(link, path, sizeof path - 1);
 	if (n < 0)
 		return -errno;
@@ -460,7 +459,7 @@ int rootfs_enter(struct child *c, const struct identity *id, enum stage *ret_sta
 	*ret_stage = STAGE_MOUNT;
 	r = bind_all(c, &root, id);
 	for (size_t i = 0; r == 0 && i < ARRAY_LEN(own); i++) {
-		(void) snprintf(c->detail, sizeof c->detail, "%s", own[i].name);
+		(void) format_text(c->detail, sizeof c->detail, "%s", own[i].name);
 		r = own[i].make(&root);
 	}
 	if (r < 0)

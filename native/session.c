@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -67,7 +66,7 @@ static bool group_has_members(const struct session *s) {
 	uint64_t populated = 0;
 	if (!*s->cgroup)
 		return false;
-	(void) snprintf(path, sizeof path, "%s/cgroup.events", s->cgroup);
+	(void) format_text(path, sizeof path, "%s/cgroup.events", s->cgroup);
 	return read_file_at(-1, path, buf, sizeof buf) > 0 &&
 	       find_number(buf, "populated", ' ', &populated) == 0 && populated != 0;
 }
@@ -75,7 +74,7 @@ static bool group_has_members(const struct session *s) {
 static void kill_all(struct session *s) {
 	char path[4096 + 32];
 	if (*s->cgroup) {
-		(void) snprintf(path, sizeof path, "%s/cgroup.kill", s->cgroup);
+		(void) format_text(path, sizeof path, "%s/cgroup.kill", s->cgroup);
 		(void) write_file(path, "1");
 	}
 	/* Also where there is no group, and for what has left it: whoever descends from us. */
@@ -262,7 +261,7 @@ static void drain(struct session *s) {
 			(void) relay_step(&s->relays[i]);
 	}
 	if (s->tty) {
-		(void) snprintf(marker, sizeof marker, "\033]holdfast;%s\007", s->id);
+		(void) format_text(marker, sizeof marker, "\033]holdfast;%s\007", s->id);
 		s->marker = marker;
 		/* It may have been stopped by Ctrl-S. */
 		(void) tcflow(0, TCOON);

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -72,7 +71,7 @@ static int become_executor(struct executor *x) {
 
 static void open_cgroup(struct executor *x) {
 	char path[4096];
-	int n = x->spec.cgroup ? snprintf(path, sizeof path, "%s/cgroup.events", x->spec.cgroup) : -1;
+	int n = x->spec.cgroup ? format_text(path, sizeof path, "%s/cgroup.events", x->spec.cgroup) : -1;
 	if (n > 0 && (size_t) n < sizeof path)
 		x->cgroup_events = open(path, O_RDONLY | O_CLOEXEC);
 }

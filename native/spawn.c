@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -177,7 +176,7 @@ void spawn_leader(struct executor *x) {
 
 static const char *detail_of(struct executor *x, const struct spawn_report *rep) {
 	if (rep->detail[0] != '\0') {
-		(void) snprintf(x->spawn.detail, sizeof x->spawn.detail, "%.*s", (int) sizeof rep->detail - 1, rep->detail);
+		(void) format_text(x->spawn.detail, sizeof x->spawn.detail, "%.*s", (int) sizeof rep->detail - 1, rep->detail);
 		return x->spawn.detail;
 	}
 	switch ((enum stage) rep->stage) {

@@ -232,7 +232,9 @@ static bool relay(struct holder *h) {
 }
 
 _Noreturn void terminal_hold(struct executor *x) {
-	static struct holder h = { .fifo = -1 };
+	/* Set here, not by an initialiser: that would put its buffer into the program file. */
+	static struct holder h;
+	h.fifo = -1;
 	(void) write_file("/proc/self/oom_score_adj", "-1000");
 	(void) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	(void) prctl(PR_SET_NAME, "holdfast-tty", 0, 0, 0);

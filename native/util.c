@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -44,15 +43,13 @@ uint64_t wall_ns(void) {
 void text_add(struct text *t, const char *format, ...) {
 	va_list args;
 	va_start(args, format);
-	int n = vsnprintf(t->at + t->len, t->cap - t->len, format, args);
+	size_t n = format_args(t->at + t->len, t->cap - t->len, format, args);
 	va_end(args);
-	if (n < 0)
-		return;
-	if ((size_t) n >= t->cap - t->len) {
+	if (n >= t->cap - t->len) {
 		t->cut = true;
 		t->len = t->cap - 1;
 	} else {
-		t->len += (size_t) n;
+		t->len += n;
 	}
 }
 
@@ -124,32 +121,42 @@ int find_number(const char *text, const char *key, char separator, uint64_t *ret
 	return -ENOENT;
 }
 
+/* The number that follows the `count`th space; 0 when there are not so many. */
+static uint64_t number_after(const char *p, int count) {
+	for (; *p != '\0'; p++) {
+		if (*p == ' ' && --count == 0)
+			return strtoull(p + 1, NULL, 10);
+	}
+	return 0;
+}
+
 int proc_stat_read(pid_t pid, struct proc_stat *ret_stat) {
 	char path[32], buf[1024];
-	(void) snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	(void) format_text(path, sizeof path, "/proc/%d/stat", pid);
 	ssize_t n = read_file_at(-1, path, buf, sizeof buf);
 	if (n < 0)
 		return (int) n;
 	/* The command, in parentheses, may itself hold parentheses and spaces: count from the last one. */
-	const char *name = strchr(buf, '('), *p = strrchr(buf, ')');
-	if (!name || !p || p < name)
+	const char *name = strchr(buf, '('), *comm_end = strrchr(buf, ')');
+	if (!name || !comm_end || comm_end < name)
 		return -EBADMSG;
-	char state;
-	int ppid, pgrp, session;
-	unsigned long long start;
-	if (sscanf(p + 1,
-		   " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state, &ppid,
-		   &pgrp, &session, &start) != 5)
+	const char *p = comm_end;
+	if (p[1] != ' ')
+		return -EBADMSG;
+	p += 2;
+	uint64_t start = number_after(p, 19);
+	/* Only the kernel itself starts at tick 0. */
+	if (start == 0)
 		return -EBADMSG;
 	/* The last field, since Linux 3.5. */
 	const char *last = strrchr(p, ' ');
-	*ret_stat = (struct proc_stat){ .state = state,
-					.ppid = ppid,
-					.pgrp = pgrp,
-					.session = session,
+	*ret_stat = (struct proc_stat){ .state = *p,
+					.ppid = (pid_t) number_after(p, 1),
+					.pgrp = (pid_t) number_after(p, 2),
+					.session = (pid_t) number_after(p, 3),
 					.start_ticks = start,
 					.exit_status = last ? (int) strtol(last, NULL, 10) : 0 };
-	(void) snprintf(ret_stat->comm, sizeof ret_stat->comm, "%.*s", (int) (p - name - 1), name + 1);
+	(void) format_text(ret_stat->comm, sizeof ret_stat->comm, "%.*s", (int) (comm_end - name - 1), name + 1);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +22,15 @@ void close_fd(int *fd);
 
 uint64_t mono_ns(void);
 uint64_t wall_ns(void);
+
+/*
+ * As snprintf(3), of which they know %s, %d, %u, %x with `ll`, a width with leading zeros, and a precision of strings:
+ * the printf of a libc is as big as half of this program. Returns the length that all of it would have.
+ */
+__attribute__((format(printf, 3, 4))) int format_text(char *buf, size_t cap, const char *format, ...);
+__attribute__((format(printf, 3, 0))) size_t format_args(char *buf, size_t cap, const char *format, va_list args);
+/* On standard error, in one write. */
+__attribute__((format(printf, 1, 2))) void say(const char *format, ...);
 
 /* Text of bounded length; what does not fit is cut, and `cut` says so. Always NUL-terminated. */
 struct text {

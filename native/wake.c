@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -40,7 +39,7 @@ static int executor_of(const char *run_dir) {
 }
 
 static int tell_why(const char *what, int error) {
-	(void) fprintf(stderr, "holdfast-executor: %s: %s\n", what, strerror(-error));
+	say("holdfast-executor: %s: %s\n", what, strerror(-error));
 	return error == -ESRCH || error == -ENOENT ? TOLD_NOT_THERE : TOLD_NO_SETUP;
 }
 

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -317,7 +316,7 @@ void accept_clients(struct executor *x) {
 static int bind_sock(struct executor *x) {
 	/* sun_path is short; through /proc the run directory may be as deep as it likes. */
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	(void) snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/sock", x->dir);
+	(void) format_text(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/sock", x->dir);
 	AUTO_FD fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;

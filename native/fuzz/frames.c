@@ -18,7 +18,6 @@ static void begin(void) {
 	x.phase = PHASE_RUNNING;
 	x.leader.ended = true;
 	x.epoll = epoll_create1(EPOLL_CLOEXEC);
-	x.timer = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (size_t i = 0; i < STREAMS; i++)
 		x.logs.streams[i] = (struct stream){ .name = "stdout", .fifo = -1, .file = -1 };
 	for (size_t i = 0; i < MAX_CLIENTS; i++)

@@ -69,6 +69,8 @@ export class AllocRunner {
   readonly #checks: AllocChecks;
   readonly #ports: AllocPorts;
   #finished = false;
+  /** The wish for a restart of all tasks is on its way to the store: nothing is done about it before it is there. */
+  #restarting: Promise<void> | undefined;
   #leaving = false;
   /** The store has refused the record, with an intent: it goes with the next change. */
   #isOwed = false;
@@ -175,7 +177,16 @@ export class AllocRunner {
    * stored; from then on it is carried out, by the next agent if need be.
    * @throws AgentError not_running when it is over or is being ended; store_unavailable
    */
-  async restartAll(): Promise<void> {
+  restartAll(): Promise<void> {
+    // Asked again before the first answer: it is the same wish.
+    this.#restarting ??= this.#storeRestart().finally(() => {
+      this.#restarting = undefined;
+      this.#react();
+    });
+    return this.#restarting;
+  }
+
+  async #storeRestart(): Promise<void> {
     const tasks = this.#tasks();
     const others = tasks.filter(({ task }) => roleOf(task) !== 'poststop');
     const ending = decideEnding(this.#alloc, tasks);
@@ -188,13 +199,11 @@ export class AllocRunner {
     try {
       await this.#deps.store.commit([{ kind: 'put_alloc', alloc: this.#alloc }], { whenRefused: 'reject' });
     } catch (error) {
-      // Unless something was stored with it since: then it is wanted.
-      if (this.#tasks().every(({ record }) => (record.generation ?? 0) <= generation)) {
-        this.#change({ generation });
-      }
+      this.#change({ generation });
+      // It may have gone to the store with a change of a task.
+      this.#isOwed = true;
       throw error;
     }
-    this.#react();
   }
 
   /** @throws AgentError not_running, not_found */
@@ -407,8 +416,8 @@ export class AllocRunner {
     const tasks = this.#tasks();
     const ending = decideEnding(this.#alloc, tasks);
     // Before the gates: what already has to end must not be set up first.
-    if (ending === undefined) this.#renew(tasks);
-    else lookAgainInMs.push(...this.#end(ending, tasks));
+    if (ending !== undefined) lookAgainInMs.push(...this.#end(ending, tasks));
+    else if (this.#restarting === undefined) this.#renew(tasks);
     const open = openRoles(tasks, ending === undefined ? this.#alloc.generation : 0);
     const mayStart = ending !== undefined || this.#ports.has(this.#group.ports ?? [], this.#alloc.ports);
     if (!mayStart) lookAgainInMs.push(PORT_RETRY_MS);

@@ -1,5 +1,6 @@
 /** Owns watching one job: its allocs as they are now, and what happened to their tasks since the last look. */
 import type { FeedAllocation, FeedEvent, TaskEventRow } from '../api/wire.js';
+import { sleep } from '../base/clock.js';
 import type { Cli } from './cli.js';
 import { readFeed } from './feed.js';
 import { jobPath } from './fetch.js';
@@ -71,6 +72,26 @@ export async function* watchJob(
       isPurged,
       isCurrent: news.Index >= currentAt && ledger.isSettled(),
     };
+  }
+}
+
+/** The next update. It may never be looked at: then its failure means nothing. */
+export function nextOf(
+  updates: AsyncGenerator<JobUpdate, void, void>,
+): Promise<IteratorResult<JobUpdate, void>> {
+  const next = updates.next();
+  next.catch(() => undefined);
+  return next;
+}
+
+/** Waits for the next update, but not longer. */
+export async function withinMs<T>(cli: Cli, work: Promise<T>, ms: number): Promise<T | 'time is up'> {
+  if (ms === Infinity) return work;
+  const cancel = new AbortController();
+  try {
+    return await Promise.race([work, sleep(cli.clock, ms, cancel.signal).then(() => 'time is up' as const)]);
+  } finally {
+    cancel.abort();
   }
 }
 

@@ -1,5 +1,5 @@
 /** Owns the judgement whether a job that was just registered is well. Pure. */
-import type { FeedAllocation, JobJson } from '../api/wire.js';
+import type { Deployment, FeedAllocation, JobJson } from '../api/wire.js';
 import { lastTrouble } from './reason.js';
 
 /** What of a job counts here. */
@@ -53,7 +53,8 @@ function isUp({ TaskStates }: FeedAllocation): boolean {
   return states.length > 0 && states.every(({ Holdfast }) => Holdfast.Phase === 'running');
 }
 
-function explainFailure(alloc: FeedAllocation): Rollout {
+/** Why an alloc has failed: the task that did it, and its last words. */
+export function explainFailure(alloc: FeedAllocation): Extract<Rollout, { kind: 'failed' }> {
   const failed = Object.entries(alloc.TaskStates).find(([, state]) => state.Failed);
   const [task, state] = failed ?? [];
   const trouble = state === undefined ? '' : lastTrouble(state);
@@ -61,4 +62,13 @@ function explainFailure(alloc: FeedAllocation): Rollout {
   const parts = [trouble, lastWords || alloc.ClientDescription].filter((part) => part !== '');
   const reason = [...new Set(parts)].join('; ');
   return { kind: 'failed', alloc, task, reason: reason === '' ? alloc.ClientStatus : reason };
+}
+
+/** `site 1 of 3 healthy, 1 unhealthy`. */
+export function describeDeployment({ TaskGroups, Status }: Deployment): string {
+  const groups = Object.entries(TaskGroups).map(([name, group]) => {
+    const bad = group.UnhealthyAllocs === 0 ? '' : `, ${group.UnhealthyAllocs} unhealthy`;
+    return `${name} ${group.HealthyAllocs} of ${group.DesiredTotal} healthy${bad}`;
+  });
+  return [Status, ...groups].join(', ');
 }

@@ -28,7 +28,7 @@ export type End =
 export async function waitForEnd(cli: Cli, jobId: string, end: End, after: number): Promise<void> {
   const { watchJob } = await import('./job-watch.js');
   const leave = new AbortController();
-  const widths: EventWidths = { job: 0, task: 0 };
+  const widths: EventWidths = { job: undefined, task: 0 };
   const beganMs = cli.clock.monoMs();
   let left: readonly FeedAllocation[] = [];
   const remind = (): void => {

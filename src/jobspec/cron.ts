@@ -1,11 +1,17 @@
 /** Owns cron expressions: whether one can be read, and when it is due next. Pure: time comes in as an argument. */
 import { Cron } from 'croner';
 
+/** Expressions that have a name. */
+const SHORT = ['@yearly', '@annually', '@monthly', '@weekly', '@daily', '@hourly'];
+
 /** Why an expression is none, for people; undefined = it is one. */
 export function whyBadCron(expression: string): string | undefined {
   // The library takes a date for an expression that is due once.
   if (!/^(@\w+|\S+(\s+\S+){4,5})$/.test(expression.trim()) || /^\d{4}-/.test(expression.trim())) {
     return 'it needs five fields (minute, hour, day of month, month, day of week), or six with seconds first';
+  }
+  if (expression.trim().startsWith('@') && !SHORT.includes(expression.trim().toLowerCase())) {
+    return `there is ${SHORT.join(', ')}`;
   }
   try {
     const next = new Cron(expression).nextRun(new Date(0));

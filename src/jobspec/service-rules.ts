@@ -35,8 +35,10 @@ export function resolvePorts(
   session: Session,
 ): readonly Port[] | undefined {
   const [first, second] = networks;
-  if (second !== undefined) session.fault({ ...spot, path: second.path }, 'a group has one `network`');
+  if (second !== undefined)
+    session.fault({ ...spot, path: second.path }, 'a group has one `network`', 'put all its ports into one');
   const seen = new Set<string>();
+  const owners = new Map<number, string>();
   const ports = (first?.keys.port ?? []).map(({ label, labelSpot, read }): Port => {
     if (!/^[A-Za-z0-9_-]+$/.test(label)) {
       session.fault(
@@ -47,11 +49,13 @@ export function resolvePorts(
       session.fault(labelSpot, `bad port label ${quote(label)}: it reads as a number of a port`);
     } else if (seen.has(label)) session.fault(labelSpot, `there is a port ${quote(label)} already`);
     seen.add(label);
-    return { label, static: read.keys.static?.value };
+    const number = read.keys.static;
+    const other = number === undefined ? undefined : owners.get(number.value);
+    if (number !== undefined && other !== undefined)
+      session.fault(number.spot, `port ${quote(other)} of this group is ${number.value} already`);
+    if (number !== undefined) owners.set(number.value, label);
+    return { label, static: number?.value };
   });
-  const numbers = ports.flatMap((port) => port.static ?? []);
-  const twice = numbers.find((number, index) => numbers.indexOf(number) !== index);
-  if (twice !== undefined) session.fault(spot, `two ports of the group are ${twice}`);
   return ports.length === 0 ? undefined : ports;
 }
 

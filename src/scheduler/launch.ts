@@ -107,7 +107,7 @@ function checkDispatch({ id, spec, stopped }: JobRecord, { payload, meta }: Disp
   if (parameterized.payload === 'required' && bytes === 0) refuse('it needs a payload');
   if (parameterized.payload === 'forbidden' && bytes > 0) refuse('it takes no payload');
   const missing = parameterized.metaRequired.filter((key) => meta[key] === undefined);
-  if (missing.length > 0) refuse(`it needs meta ${missing.join(', ')}`);
+  if (missing.length > 0) refuse(`it needs meta ${missing.join(', ')} (-m ${missing[0] ?? ''}=VALUE)`);
   const known = new Set([...parameterized.metaRequired, ...parameterized.metaOptional]);
   const foreign = Object.keys(meta).filter((key) => !known.has(key));
   if (foreign.length > 0) {

@@ -61,12 +61,13 @@ export function decideRestart(
     if (finished) return { kind: 'complete', window };
     return { kind: 'give_up', reason: 'Policy allows no restarts', window };
   }
+  // No restart was used: should the whole alloc be restarted later, all of them are still there.
+  if (finished) return { kind: 'complete', window };
   const open = openWindow(policy, window, end, now.at);
   const counted: RestartWindow = { opened: open.opened, used: open.used + 1 };
   if (end.kind === 'start_error' && !end.recoverable) {
     return { kind: 'give_up', reason: 'Error was unrecoverable', window: counted };
   }
-  if (finished) return { kind: 'complete', window: counted };
   if (counted.used > policy.attempts) return afterTheLastAttempt(policy, counted, now);
   const delayMs = grownDelayMs(policy, counted.used);
   return {

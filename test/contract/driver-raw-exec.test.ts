@@ -204,7 +204,7 @@ function suite(world: DriverWorld): void {
 }
 
 describe('limits of a running task', { timeout: 60_000 }, () => {
-  it('change while it runs, and are read back; one below what is in use is not set', async () => {
+  it('G26: change while it runs, and are read back; one below what is in use is not set', async () => {
     const world = await DriverWorld.open();
     try {
       const config = await world.shell('echo ready; sleep 600');

@@ -101,7 +101,7 @@ function suite(world: DriverWorld): void {
       await again.handle.release();
     });
 
-    it('loses executor and leader: the end is unknown, and what the leader left is killed', async () => {
+    it('G2: loses executor and leader: the end is unknown, and what the leader left is killed', async () => {
       const { config, handle, executor, workload } = await start(
         'sleep 600 & echo "child $!"; echo ready; wait',
       );

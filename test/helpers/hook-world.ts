@@ -20,6 +20,7 @@ export class HookWorld implements Disposable {
   readonly asked: string[] = [];
   /** What commands in the task come to, in turn; then they succeed. */
   readonly execs: (ExecResult | Error | Promise<ExecResult>)[] = [];
+  signalError: Error | undefined;
   data: Readonly<Record<string, string>> = {};
 
   constructor() {
@@ -76,6 +77,7 @@ export class HookWorld implements Disposable {
         return Promise.resolve();
       },
       sendSignal: (signal, reason) => {
+        if (this.signalError !== undefined) return Promise.reject(this.signalError);
         this.asked.push(`${signal}: ${reason}`);
         return Promise.resolve();
       },

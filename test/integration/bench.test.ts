@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 
 const BENCH = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
 
-test('npm run bench -- --quick prints a ratio for every measure', async () => {
+test('G35: npm run bench -- --quick prints a ratio for every measure', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [BENCH, '--quick']);
   const lines = stdout.trimEnd().split('\n');
   assert.match(lines[0] ?? '', /holdfast +floor +ratio/);
@@ -20,6 +20,12 @@ test('npm run bench -- --quick prints a ratio for every measure', async () => {
     'start, p50',
     'start, p99',
     'exit → restarted, p50',
+    'start of exec, p50',
+    '5 tasks at once',
+    'stop asked → gone, p50',
+    'exit → on record, p50',
+    'exit → on record, p99',
+    'executor, text + data',
     ...(process.getuid?.() === 0 ? ['executor memory'] : []),
     're-attach 3 tasks',
     '2 MB of log lines',

@@ -108,7 +108,7 @@ describe('the command line, with a real agent', { timeout: DEADLINE_MS }, () => 
       'echo $WORD $PWD',
     );
     isOk(ran);
-    assert.match(ran.stdout, /once\s+[0-9a-f]{8}\/once\s+Started/);
+    assert.match(ran.stdout, / {2}[0-9a-f]{8}\/once\s+Started/);
     assert.match(ran.stdout, /Terminated\s+Task exited 0\n/);
     assert.match(ran.stdout, /job once is complete\n$/);
     const logs = await world.cli('logs', 'once');

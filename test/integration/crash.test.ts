@@ -27,7 +27,7 @@ const BLOWS_MS = 8_000;
 const until = (endMs: number) => (): boolean => performance.now() > endMs;
 
 describe('crashes', { concurrency: 2 }, () => {
-  it('of the agent and of executors at random moments break no promise', async () => {
+  it('G1: of the agent and of executors at random moments break no promise', async () => {
     const chance = new Chance(20_260);
     await using world = await CrashWorld.open([...workloads(4, 'j'), ...workloads(2, 'p')]);
     for (const workload of world.workloads) await world.register(workload, 'none');
@@ -48,7 +48,7 @@ describe('crashes', { concurrency: 2 }, () => {
     assert.deepEqual(alive, [], 'failpoints that are never reached prove nothing');
   });
 
-  it('of executors at every system call of a start break no promise', async (test) => {
+  it('G6: of executors at every system call of a start break no promise', async (test) => {
     const strace = findStrace();
     if ('missing' in strace) {
       test.diagnostic(`not killed at system calls: ${strace.missing}`);

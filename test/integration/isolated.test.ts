@@ -193,4 +193,35 @@ describe('a task that is shut in, under an agent', { timeout: 240_000 }, () => {
     assert.deepEqual(agent.processesOfRun(box.runId).workload, workload);
     assert.ok(readdirSync(agent.runDir(box.runId)).includes('status'));
   });
+
+  it('G27 tells once of limits that are not in force, however often it starts', async () => {
+    // Below a file: this agent can have no cgroup, whoever it is.
+    await using agent = await RealAgent.start({ env: { HOLDFAST_CGROUP_ROOT: 'cgroup.procs/x' } });
+    await agent.register({
+      ID: 'again',
+      Type: 'batch',
+      TaskGroups: [
+        {
+          Name: 'g',
+          Tasks: [
+            {
+              Name: 't',
+              Driver: 'raw_exec',
+              Config: { command: '/bin/sh', args: ['-c', 'exit 3'] },
+              RestartPolicy: { Attempts: 2, Interval: 60e9, Delay: 100e6, Mode: 'fail' },
+              Resources: { CPU: 50, MemoryMB: 64 },
+            },
+          ],
+        },
+      ],
+    });
+    const count = async (type: string): Promise<number> =>
+      (await agent.events('again')).filter(({ Type }) => Type === type).length;
+    await until('it has given up', async () => (await count('Terminated')) === 3, { timeoutMs: 60_000 });
+    const told = (await agent.events('again')).filter(({ Type }) => Type === 'Driver');
+    assert.deepEqual(
+      told.map(({ DisplayMessage }) => DisplayMessage),
+      ['Not in force: memory: this host lets the agent have no cgroup'],
+    );
+  });
 });

@@ -79,7 +79,7 @@ function countLines(output: string): number {
 }
 
 describe('the daemon is killed and comes back', () => {
-  it('20 tasks: the same processes, every line, Started once, and an end that it missed', async () => {
+  it('G11: 20 tasks: the same processes, every line, Started once, and an end that it missed', async () => {
     await using agent = await RealAgent.start();
     await agent.register(job('lines', [{ name: 'writer', command: 'python3', args: ['-c', WRITER] }], 20));
     // Waits for its cue, fails once with 3, and then stays.
@@ -166,7 +166,7 @@ function startOf(identities: readonly string[], view: TaskView): number {
 }
 
 describe('how a task ended', () => {
-  it('SIGKILL from outside and exit 137 are told apart in the record, the events, the history and the table', async () => {
+  it('G3: SIGKILL from outside and exit 137 are told apart in the record, the events, the history and the table', async () => {
     await using agent = await RealAgent.start();
     await agent.register(job('killed', [{ name: 'task', command: '/bin/sleep', args: ['1000'] }]));
     await agent.register(

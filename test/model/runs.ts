@@ -3,7 +3,7 @@ import type { TestContext } from 'node:test';
 import fc from 'fast-check';
 
 /** Enough to find what is easy to find, quickly; HOLDFAST_MODEL_RUNS asks for more. */
-export const MODEL_RUNS = Number(process.env['HOLDFAST_MODEL_RUNS'] ?? 300);
+export const MODEL_RUNS = Number(process.env['HOLDFAST_MODEL_RUNS'] ?? 1000);
 
 /** Commands that were carried out by all models of this process. */
 export const tally = { commands: 0 };

@@ -83,7 +83,7 @@ async function assertLimitsKept({ type }: Setting, rig: Rig): Promise<void> {
 
 describe('task runner model', () => {
   it(`holds over ${MODEL_RUNS} histories`, async (test) => {
-    const commands = fc.commands(hostCommands, { maxCommands: 60, size: 'max' });
+    const commands = fc.commands(hostCommands, { maxCommands: 140, size: 'max' });
     await checkModel(test, fc.asyncProperty(arbSetting, commands, live));
   });
 });

@@ -30,7 +30,7 @@ async function takenOver(run: Run): Promise<void> {
 }
 
 describe('adopt', () => {
-  it('output goes on without loss or repetition, however often', async () => {
+  it('G29: output goes on without loss or repetition, however often', async () => {
     const count = 150_000;
     await using run = await new Run({
       // It stays at the end: what lies in a pipe that nobody holds any more is lost.
@@ -70,7 +70,7 @@ describe('adopt', () => {
     assert.deepEqual(told.map(({ status }) => status).sort(), [TOLD.ok, TOLD.claimed, TOLD.claimed]);
   });
 
-  it('never touches a stranger with the pid of the workload', async () => {
+  it('G9: never touches a stranger with the pid of the workload', async () => {
     await using run = await new Run({ sh: 'exec sleep 1000' }).started();
     await run.killExecutor();
     const workload = run.workload;
@@ -177,7 +177,7 @@ describe('adopt', () => {
     assert.equal((await run.exit())['log_complete'], '1');
   });
 
-  it('an executor killed at any moment of a start leaves either nothing, or a workload that is on record', async () => {
+  it('G6: an executor killed at any moment of a start leaves either nothing, or a workload that is on record', async () => {
     const seen = { nothing: 0, workload: 0, ended: 0 };
     for (let round = 0; round < 40; round++) {
       await using run = new Run();

@@ -55,7 +55,7 @@ class Cgroup implements AsyncDisposable {
 }
 
 describe('cgroup v2 leaf', needs(V2, 'cgroup v2'), () => {
-  it('the workload is born in it, the executor is not', async () => {
+  it('G25: the workload is born in it, the executor is not', async () => {
     await using cgroup = new Cgroup(V2);
     await using run = await new Run({
       sh: 'cat /proc/self/cgroup; exec sleep 1000',
@@ -109,7 +109,7 @@ describe('cgroup v2 leaf', needs(V2, 'cgroup v2'), () => {
     assert.equal(run.log(), 'ran\n');
   });
 
-  it('a frozen workload obeys a stop', async () => {
+  it('G17: a frozen workload obeys a stop', async () => {
     await using cgroup = new Cgroup(V2);
     const sh = 'trap "exit 5" TERM; echo up; while :; do sleep 0.01; done';
     await using run = await new Run({ sh, cgroup: cgroup.dir }).started();
@@ -143,7 +143,7 @@ describe('memory of a v1 cgroup', needs(V1_MEMORY, 'cgroup v1 memory'), () => {
     ['a child', 'tail /dev/zero; exit 0', 'exited 0', '0'],
   ];
   for (const [who, sh, outcome, leaderOom] of cases) {
-    it(`the OOM killer took ${who}`, async () => {
+    it(`G4: the OOM killer took ${who}`, async () => {
       await using cgroup = new Cgroup(V1_MEMORY);
       writeFileSync(join(cgroup.dir, 'memory.limit_in_bytes'), String(LIMIT_BYTES));
       await using run = await new Run({
@@ -159,7 +159,7 @@ describe('memory of a v1 cgroup', needs(V1_MEMORY, 'cgroup v1 memory'), () => {
     });
   }
 
-  it('a SIGKILL of somebody else is no OOM', async () => {
+  it('G4: a SIGKILL of somebody else is no OOM', async () => {
     await using cgroup = new Cgroup(V1_MEMORY);
     await using run = await new Run({
       sh: 'exec sleep 1000',

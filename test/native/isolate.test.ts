@@ -89,7 +89,7 @@ describe('a task that is shut in', { concurrency: 2, timeout: 180_000 }, () => {
     assert.equal(await run.outcome(), 'signaled 15');
   });
 
-  it('sees read-only parts of the host, links as links, and can write nowhere else', async () => {
+  it('G28: sees read-only parts of the host, links as links, and can write nowhere else', async () => {
     const said = await says(
       'for d in / /etc /usr /usr/bin /dev /sys /proc/sys /proc/sys/kernel; do touch $d/x && echo "wrote $d"; done; readlink /bin; grep -c " ro," /proc/self/mountinfo; touch /tmp/fine && echo tmp is fine',
     );
@@ -242,7 +242,7 @@ describe('a task that is shut in', { concurrency: 2, timeout: 180_000 }, () => {
     assert.doesNotMatch(said, /used/);
   });
 
-  it('system calls of the list are refused, those of other machines end the task', async () => {
+  it('G22: system calls of the list are refused, those of other machines end the task', async () => {
     const script = [
       'import ctypes, errno',
       'c = ctypes.CDLL(None, use_errno=True)',
@@ -259,7 +259,7 @@ describe('a task that is shut in', { concurrency: 2, timeout: 180_000 }, () => {
     assert.equal(said.at(-1), '-1 ENOSYS');
   });
 
-  it('set-uid programs give it nothing', async () => {
+  it('G22: set-uid programs give it nothing', async () => {
     const program = ['/usr/bin/su', '/bin/su', '/usr/bin/passwd'].find((path) => existsSync(path));
     const said = await says(`${program ?? 'su'} -s /bin/sh root -c id </dev/null; id -u`);
     assert.doesNotMatch(said, /uid=0/);

@@ -14,6 +14,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
 import { until } from '../helpers/until.js';
 import { EXECUTOR, IS_ROOT, Run } from './harness.js';
@@ -35,7 +36,7 @@ describe('log files', () => {
     assert.equal(statSync(join(run.logDir, 'main.stdout.0')).mode & 0o777, 0o644);
   });
 
-  it('are cut at line ends, all bytes kept', async () => {
+  it('G29: are cut at line ends, all bytes kept', async () => {
     const count = 60_000;
     await using run = await new Run({
       sh: numbered(count),
@@ -135,8 +136,8 @@ describe('log files', () => {
 });
 
 describe('the tail', () => {
-  it('of a task that writes 1 MB and exits is complete, fifty times', async () => {
-    for (let round = 0; round < 50; round++) {
+  it('G31: of a task that writes 1 MB and exits is complete, a hundred times', async () => {
+    for (let round = 0; round < 100; round++) {
       await using run = await new Run({ sh: 'head -c 1000000 /dev/zero' }).started();
       const exit = await run.exit();
       assert.deepEqual(
@@ -189,6 +190,28 @@ describe('trouble with the disk', () => {
     assert.deepEqual(readdirSync(elsewhere), []);
   });
 
+  it('G24: nothing is ever written elsewhere while directory and links are swapped as fast as can be', async () => {
+    await using run = await chatty();
+    const elsewhere = join(run.root, 'elsewhere');
+    const aside = join(run.root, 'aside');
+    mkdirSync(elsewhere);
+    for (let round = 0; round < 300; round++) {
+      renameSync(run.logDir, aside);
+      symlinkSync(elsewhere, run.logDir);
+      const file = join(aside, `main.stdout.${round % 3}`);
+      rmSync(file, { force: true });
+      symlinkSync(join(elsewhere, 'target'), file);
+      if (round % 10 === 0) await pause(3);
+      rmSync(run.logDir);
+      renameSync(aside, run.logDir);
+      rmSync(join(run.logDir, `main.stdout.${round % 3}`), { force: true });
+    }
+    await until('the log goes on', () => run.logIndexes().length > 0 && run.log().includes('line '));
+    await run.stop(0, 0);
+    await run.exit();
+    assert.deepEqual(readdirSync(elsewhere), []);
+  });
+
   it('a log file that was removed is made anew', async () => {
     await using run = await chatty();
     rmSync(join(run.logDir, 'main.stdout.0'));
@@ -209,7 +232,7 @@ describe('trouble with the disk', () => {
     assert.equal(statSync(target).size, 9);
   });
 
-  it('a limit of file size does not end the executor, nor the task', async () => {
+  it('G30: a limit of file size does not end the executor, nor the task', async () => {
     await using run = new Run({ sh: 'seq 1 50000; exit 8' });
     const limited = 'ulimit -f 64; exec "$0" run "$1"';
     execFileSync('/bin/sh', ['-c', limited, EXECUTOR, run.dir]);
@@ -220,7 +243,7 @@ describe('trouble with the disk', () => {
   });
 
   it(
-    'a full disk drops, counts and says so; the task goes on and its end is on record',
+    'G30: a full disk drops, counts and says so; the task goes on and its end is on record',
     { skip: IS_ROOT ? false : 'needs root to mount a tmpfs' },
     async () => {
       const base = new Run();

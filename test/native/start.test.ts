@@ -10,20 +10,20 @@ import { isAlive, readProcessStat } from '../../src/base/host.js';
 import { FRAME, FRAME_TAG, REPLY_BIT } from '../../src/executor/protocol.js';
 import { intField } from '../../src/executor/tlv.js';
 import { until } from '../helpers/until.js';
-import { executor, IS_ROOT, Run, TOLD } from './harness.js';
+import { executor, EXECUTOR, IS_ROOT, Run, TOLD } from './harness.js';
 
 const ECANCELED = 125;
 
 describe('exit status', () => {
   for (const code of [0, 1, 2, 125, 126, 127, 128, 130, 137, 143, 255]) {
-    it(`code ${code} stays a code`, async () => {
+    it(`G3: code ${code} stays a code`, async () => {
       await using run = new Run({ sh: `exit ${code}` });
       await run.started();
       assert.equal(await run.outcome(), `exited ${code}`);
     });
   }
   for (const signal of [1, 2, 6, 9, 11, 15, 31, 34, 64]) {
-    it(`signal ${signal} is no code`, async () => {
+    it(`G3: signal ${signal} is no code`, async () => {
       await using run = new Run({ sh: `ulimit -c 0; kill -${signal} $$; sleep 60` });
       await run.started();
       assert.equal(await run.outcome(), `signaled ${signal}`);
@@ -42,7 +42,7 @@ describe('a start that fails', () => {
     ['no log directory', { log: { dir: '/nonexistent' } }, 'start_failed log_dir 2'],
   ];
   for (const [name, spec, outcome] of cases) {
-    it(`${name}: says stage and errno, and leaves nothing`, async () => {
+    it(`G5: ${name}: says stage and errno, and leaves nothing`, async () => {
       await using run = new Run(spec);
       assert.equal((await run.start()).status, TOLD.startFailed);
       assert.equal(await run.outcome(), outcome);
@@ -58,7 +58,7 @@ describe('a start that fails', () => {
     assert.equal(await run.outcome(), 'start_failed exec 36');
   });
 
-  it('refuses a spec of another boot, and makes no claim', async () => {
+  it('G10: refuses a spec of another boot, and makes no claim', async () => {
     await using run = new Run({ bootId: '00000000-0000-4000-8000-000000000000' });
     const told = await run.start();
     assert.equal(told.status, TOLD.noSetup);
@@ -88,7 +88,7 @@ describe('a start that fails', () => {
 });
 
 describe('claim', () => {
-  it('twenty at once start one workload', async () => {
+  it('G8: twenty at once start one workload', async () => {
     await using run = new Run();
     run.writeSpec({ sh: `echo started >> ${run.root}/starts` });
     const told = await Promise.all(Array.from({ length: 20 }, () => run.start()));
@@ -113,7 +113,7 @@ describe('claim', () => {
 });
 
 describe('gate', () => {
-  it('nothing runs before GO, and a second GO is harmless', async () => {
+  it('G7: nothing runs before GO, and a second GO is harmless', async () => {
     await using run = new Run({ gate: true, sh: 'echo ran; sleep 60' });
     await run.started();
     assert.equal(run.status()['state'], 'ready');
@@ -129,7 +129,7 @@ describe('gate', () => {
     assert.equal(run.log(), 'ran\n');
   });
 
-  it('an executor killed before GO leaves nothing that runs', async () => {
+  it('G7: an executor killed before GO leaves nothing that runs', async () => {
     await using run = await new Run({ gate: true, sh: 'echo ran' }).started();
     await run.killExecutor();
     assert.equal((await run.adopt()).status, TOLD.notThere);
@@ -194,7 +194,7 @@ describe('a child that hangs on its way to exec', () => {
 });
 
 describe('an executor', () => {
-  it('is ended by no signal but SIGKILL', async () => {
+  it('G11: is ended by no signal but SIGKILL', async () => {
     await using run = await new Run({ sh: 'sleep 1000' }).started();
     const faults = [
       'SIGSEGV',
@@ -216,7 +216,7 @@ describe('an executor', () => {
 });
 
 describe('status', () => {
-  it('names the executor and the workload as /proc does', async () => {
+  it('G37: names the executor and the workload as /proc does', async () => {
     await using run = await new Run({ sh: 'sleep 60' }).started();
     const status = run.status();
     assert.deepEqual(Object.keys(status), [
@@ -258,7 +258,7 @@ describe('status', () => {
 });
 
 describe('what a task inherits', () => {
-  it('three descriptors, no blocked or ignored signal, its own session, no OOM protection', async () => {
+  it('G20: three descriptors, no blocked or ignored signal, its own session, no OOM protection', async () => {
     await using run = await new Run({ argv: ['/bin/sleep', '1000'] }).started();
     const proc = `/proc/${run.workload.pid}`;
     assert.deepEqual(readdirSync(`${proc}/fd`).map(Number), [0, 1, 2]);
@@ -269,6 +269,43 @@ describe('what a task inherits', () => {
     const stat = readFileSync(`${proc}/stat`, 'utf8').split(' ');
     assert.deepEqual([stat[4], stat[5]], [String(run.workload.pid), String(run.workload.pid)]);
     assert.equal(readFileSync(`${proc}/oom_score_adj`, 'utf8'), '0\n');
+  });
+
+  it('G20: nothing of a caller that has raised, lowered and opened all it could', async () => {
+    await using run = new Run({
+      argv: ['/bin/sleep', '1000'],
+      attributes: { rlimits: [], umask: 0o022, nice: undefined },
+    });
+    // As an agent: thousands of open files allowed, a niceness and a mask of its own, signals ignored, files open.
+    const script =
+      'trap "" HUP PIPE INT USR1; umask 077; ulimit -Sn "$(ulimit -Hn)"; ulimit -c unlimited; ' +
+      '(echo 500 > /proc/self/oom_score_adj) 2>/dev/null; exec 7</etc/passwd 9</etc/group; exec nice -n 5 "$0" run "$1"';
+    execFileSync('/bin/sh', ['-c', script, EXECUTOR, run.dir]);
+    const proc = `/proc/${run.workload.pid}`;
+    const read = (file: string): string => readFileSync(join(proc, file), 'utf8');
+    assert.deepEqual(readdirSync(`${proc}/fd`).map(Number), [0, 1, 2]);
+    const limits = read('limits');
+    assert.match(limits, /^Max open files +1024 /m);
+    assert.match(limits, /^Max core file size +0 /m);
+    const status = read('status');
+    for (const [key, value] of [
+      ['SigBlk', '0{16}'],
+      ['SigIgn', '0{16}'],
+      ['SigCgt', '0{16}'],
+      ['Umask', '0022'],
+    ]) {
+      assert.match(status, new RegExp(`^${key}:\\t${value}$`, 'm'));
+    }
+    assert.equal(read('oom_score_adj'), '0\n');
+    assert.equal(read('timerslack_ns'), '50000\n');
+    const fields = read('stat').split(') ')[1]?.split(' ') ?? [];
+    // Session and group its own, no terminal; niceness: only root takes back what it was given.
+    assert.deepEqual(fields.slice(2, 5), [String(run.workload.pid), String(run.workload.pid), '0']);
+    assert.equal(fields[16], IS_ROOT ? '0' : '5');
+    assert.deepEqual(read('environ').split('\0').filter(Boolean), [
+      `HOLDFAST_RUN_ID=${run.runId}`,
+      'PATH=/usr/bin:/bin',
+    ]);
   });
 
   it('the arguments, environment and directory of its spec, and nothing else', async () => {
@@ -300,7 +337,7 @@ describe('what a task inherits', () => {
     assert.ok(!existsSync(join(run.dir, 'stdout')));
   });
 
-  it('the user and exactly its groups as root; as a user, nobody else', async () => {
+  it('G21: the user and exactly its groups as root; as a user, nobody else', async () => {
     await using run = new Run({ sh: 'id -u; id -g; id -G', user: IS_ROOT ? 'nobody' : 'root' });
     if (IS_ROOT) {
       await run.started();
@@ -339,7 +376,7 @@ describe('the command', () => {
     assert.equal((await executor('run', '/nonexistent')).status, TOLD.noSetup);
   });
 
-  it('an unknown signal is an error, never another one', async () => {
+  it('G19: an unknown signal is an error, never another one', async () => {
     await using run = await new Run({ sh: 'sleep 60' }).started();
     const client = await run.client();
     for (const signal of [0, -1, 65, 2 ** 40]) assert.notEqual(await client.signal(signal), 0);

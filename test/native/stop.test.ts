@@ -47,7 +47,7 @@ describe('stop', () => {
     assert.ok(run.log().endsWith('bye\n'));
   });
 
-  it('a task that ignores it dies at the deadline, with nobody connected', async () => {
+  it('G15: a task that ignores it dies at the deadline, with nobody connected', async () => {
     await using run = await new Run({
       sh: 'trap "" TERM; echo ready; while :; do sleep 0.05; done',
     }).started();
@@ -63,7 +63,7 @@ describe('stop', () => {
     assert.ok(afterMs >= 400 && afterMs < 5000, `died after ${afterMs} ms`);
   });
 
-  it('a later stop can only bring the deadline forward', async () => {
+  it('G15: a later stop can only bring the deadline forward', async () => {
     await using run = await new Run({
       sh: 'trap "" TERM; echo ready; while :; do sleep 0.05; done',
     }).started();
@@ -87,7 +87,7 @@ describe('stop', () => {
     assert.equal(await run.outcome(), 'signaled 9');
   });
 
-  it('a stopped task gets the signal nevertheless', async () => {
+  it('G17: a stopped task gets the signal nevertheless', async () => {
     await using run = await new Run({
       sh: 'trap "exit 5" TERM; echo ready; while :; do sleep 0.01; done',
     }).started();
@@ -98,7 +98,7 @@ describe('stop', () => {
     assert.equal(await run.outcome(), 'exited 5');
   });
 
-  it('nothing of a hard tree survives', async () => {
+  it('G16: nothing of a hard tree survives', async () => {
     await using run = await new Run({
       sh: `${HARD_TREE}\ntrap "" TERM; while :; do sleep 1; done`,
     }).started();
@@ -109,7 +109,7 @@ describe('stop', () => {
     assert.equal(exit['log_complete'], '1');
   });
 
-  it('nothing survives a task whose processes replace themselves all the time', async () => {
+  it('G16: nothing survives a task whose processes replace themselves all the time', async () => {
     const comet = 'f() { echo x; sleep 0.005; (f &) }; f; f; f; sleep 1000';
     await using run = await new Run({ sh: comet }).started();
     await until('it is under way', () => run.log().length > 200);
@@ -120,7 +120,7 @@ describe('stop', () => {
 });
 
 describe('leftovers', () => {
-  it('are killed and counted when the leader ends', async () => {
+  it('G18: are killed and counted when the leader ends', async () => {
     await using run = await new Run({ sh: `${HARD_TREE}\nsleep 0.2; exit 6` }).started();
     const tree = await grown(run, 5);
     const exit = await run.exit();
@@ -129,7 +129,7 @@ describe('leftovers', () => {
     assert.ok(Number(exit['leftovers_killed']) >= 5, `${exit['leftovers_killed']} counted`);
   });
 
-  it('live on when they are to be kept; the log is called incomplete', async () => {
+  it('G18: live on when they are to be kept; the log is called incomplete', async () => {
     await using run = await new Run({
       sh: 'sh -c \'echo "pid $$"; exec sleep 1000\' & sleep 0.2; exit 6',
       leftovers: 'keep',

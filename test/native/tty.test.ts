@@ -133,7 +133,7 @@ describe('the end of a task with a terminal', () => {
 
   it('leaves what is to be kept, which then has no terminal', async () => {
     await using run = await new Run({
-      sh: '(trap "" HUP; while :; do sleep 0.1; done) & echo kept',
+      sh: 'trap "" HUP; (while :; do sleep 0.1; done) & echo kept',
       terminal: SIZE,
       leftovers: 'keep',
     }).started();

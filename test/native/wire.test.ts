@@ -30,7 +30,7 @@ describe('socket', () => {
     assert.equal((await client.hello(run.runId))?.type, FRAME.hello | REPLY_BIT);
   });
 
-  it('answers all WAITs, once the record is there', async () => {
+  it('G1: answers all WAITs, once the record is there', async () => {
     await using run = await new Run({ sh: 'sleep 1000' }).started();
     const clients = [await run.client(), await run.client()];
     const waits = clients.map((client) => client.send(FRAME.wait));
@@ -61,7 +61,7 @@ describe('socket', () => {
     });
   });
 
-  it('ignores fields it does not know, and says so of requests', async () => {
+  it('G14: ignores fields it does not know, and says so of requests', async () => {
     await using run = await new Run({ sh: 'sleep 1000' }).started();
     const client = await run.client();
     const unknown = [stringField(999, 'x'), intField(1000, 1)];

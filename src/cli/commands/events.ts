@@ -65,11 +65,12 @@ async function follow(
 class EventPrinter {
   readonly #cli: Cli;
   readonly #target: Target | undefined;
-  readonly #widths: EventWidths = { job: 0, task: 0 };
+  readonly #widths: EventWidths;
 
   constructor(cli: Cli, target: Target | undefined) {
     this.#cli = cli;
     this.#target = target;
+    this.#widths = { job: target === undefined ? 0 : undefined, task: 0 };
   }
 
   async print(events: readonly TaskEventRow[]): Promise<void> {

@@ -1,5 +1,5 @@
 /** Owns `holdfast run`. */
-import { jobSpecToWire, type Job, type JobJson, type RegisterResponse } from '../../api/wire.js';
+import { jobSpecToWire, rfc3339ToMs, type Job, type JobJson, type RegisterResponse } from '../../api/wire.js';
 import { adHocJob, type AdHocJob } from '../ad-hoc.js';
 import type { Cli } from '../cli.js';
 import {
@@ -14,6 +14,7 @@ import {
 import { CliError, EXIT, type ExitCode } from '../exit.js';
 import { jobPath } from '../fetch.js';
 import { sanitize } from '../render/text.js';
+import { formatTime } from '../render/units.js';
 import { addVariables } from '../variable-options.js';
 
 export function define({ command, argv, run }: Definition): void {
@@ -97,8 +98,13 @@ async function tellPattern(cli: Cli, { ID, Periodic }: JobJson): Promise<ExitCod
     return EXIT.ok;
   }
   const { Holdfast } = await cli.client.get<Job>(jobPath(ID));
-  const next = Holdfast.NextLaunch ?? 'not by the clock';
-  await cli.output.write(`job ${id} runs by the clock; next launch: ${next}\n`);
+  const nowMs = cli.clock.wallMs();
+  const nextMs = Holdfast.NextLaunch === null ? undefined : rfc3339ToMs(Holdfast.NextLaunch);
+  const next =
+    nextMs === undefined
+      ? 'is not launched by the clock: its periodic block is not enabled'
+      : `runs by the clock, next at ${formatTime(nextMs, nowMs)}`;
+  await cli.output.write(`job ${id} ${next}; at once: holdfast periodic force ${id}\n`);
   return EXIT.ok;
 }
 
@@ -120,7 +126,7 @@ async function register(
     return tellPattern(cli, job);
   const { findDeployment, watchDeployment } = await import('../deployment-watch.js');
   const deployment = await findDeployment(cli, job.ID, Version);
-  if (deployment !== undefined) return watchDeployment(cli, deployment);
+  if (deployment !== undefined) return watchDeployment(cli, deployment, value.EvalCreateIndex - 1);
   const { watchRollout } = await import('../rollout-watch.js');
   return watchRollout(cli, job.ID, value.EvalCreateIndex - 1);
 }

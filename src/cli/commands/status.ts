@@ -1,16 +1,27 @@
 /** Owns `holdfast status`. */
-import type { Allocation, CheckView, Deployment, Job, TaskEventRow } from '../../api/wire.js';
+import {
+  nsToMs,
+  type Allocation,
+  type CheckView,
+  type Deployment,
+  type Job,
+  type TaskEventRow,
+} from '../../api/wire.js';
 import { lookOf, writeJson, type Cli } from '../cli.js';
 import { addExamples, addJson, flagOf, TARGET_HELP, type Definition } from '../command.js';
 import { CliError, EXIT } from '../exit.js';
 import { fetchKnown, fetchNode, jobPath, mapBounded } from '../fetch.js';
 import { fetchTail } from '../log-tail.js';
-import { renderHost, renderStatus, type LogTail } from '../render/status.js';
+import { renderHost } from '../render/host.js';
+import type { PsRow } from '../render/ps.js';
+import { renderStatus, type Launch, type LogTail } from '../render/status.js';
 import { fetchRows } from '../rows.js';
 import { currentAllocs, isLive, resolveTarget, taskNames, type Target } from '../target.js';
 
 const EVENTS_SHOWN = 8;
 const LOG_LINES_SHOWN = 5;
+/** Of what a periodic or parameterized job has launched. */
+const LAUNCHES_SHOWN = 5;
 /** Allocs whose logs are looked at: a sheet is no log viewer. */
 const MOST_TAILS = 3;
 
@@ -65,18 +76,18 @@ async function showTarget(cli: Cli, text: string): Promise<void> {
     await writeJson(cli, { Job: await fetchJob(cli, target), Allocations: full });
     return;
   }
-  const [job, deployment, rows, events, logs, checks, inForce] = await Promise.all([
+  const [job, deployments, launches, rows, events, logs, checks, inForce] = await Promise.all([
     fetchJob(cli, target),
-    fetchDeployment(cli, target),
+    fetchDeployments(cli, target),
+    target.kind === 'job' ? fetchLaunches(cli, target.jobId, known) : [],
     fetchRows(cli, allocs, target.task),
     fetchEvents(cli, target),
     fetchTails(cli, target, allocs),
     fetchChecks(cli, allocs),
     fetchInForce(cli, allocs),
   ]);
-  await cli.output.write(
-    `${renderStatus({ target: text, job, deployment, rows, events, logs, checks, inForce }, lookOf(cli)).join('\n')}\n`,
-  );
+  const data = { target: text, job, deployments, launches, rows, events, logs, checks, inForce };
+  await cli.output.write(`${renderStatus(data, lookOf(cli)).join('\n')}\n`);
 }
 
 async function fetchJob(cli: Cli, { jobId }: Target): Promise<Job | null> {
@@ -89,14 +100,34 @@ async function fetchJob(cli: Cli, { jobId }: Target): Promise<Job | null> {
   }
 }
 
-/** The newest one; it says what the job is on its way to. */
-async function fetchDeployment(cli: Cli, { jobId }: Target): Promise<Deployment | null> {
+/** They say what the job is on its way to, and how it went before. */
+async function fetchDeployments(cli: Cli, { jobId }: Target): Promise<readonly Deployment[]> {
   try {
-    return await cli.client.get<Deployment | null>(jobPath(jobId, '/deployment'));
+    return await cli.client.get<readonly Deployment[]>(jobPath(jobId, '/deployments'));
   } catch (error) {
-    if (error instanceof CliError && error.exitCode === EXIT.notFound) return null;
+    if (error instanceof CliError && error.exitCode === EXIT.notFound) return [];
     throw error;
   }
+}
+
+/** The newest jobs that it has launched. */
+async function fetchLaunches(
+  cli: Cli,
+  jobId: string,
+  { jobs, allocs }: Awaited<ReturnType<typeof fetchKnown>>,
+): Promise<Launch[]> {
+  const children = jobs
+    .filter(({ ParentID }) => ParentID === jobId)
+    .sort((a, b) => a.CreateIndex - b.CreateIndex)
+    .slice(-LAUNCHES_SHOWN);
+  const ids = new Set(children.map(({ ID }) => ID));
+  const rows: readonly PsRow[] =
+    ids.size === 0 ? [] : await fetchRows(cli, currentAllocs(allocs.filter(({ JobID }) => ids.has(JobID))));
+  return children.map(({ ID, SubmitTime }) => ({
+    id: ID,
+    submittedAtMs: nsToMs(SubmitTime),
+    rows: rows.filter(({ alloc }) => alloc.JobID === ID),
+  }));
 }
 
 async function fetchEvents(cli: Cli, target: Target): Promise<readonly TaskEventRow[]> {

@@ -7,7 +7,8 @@ import { formatTime } from './units.js';
 
 /** Widths of the columns that names decide about; they only grow, so that a live listing stays straight. */
 export interface EventWidths {
-  job: number;
+  /** undefined: all are of one job, which need not be named in each line. */
+  job: number | undefined;
   task: number;
 }
 
@@ -34,15 +35,29 @@ const TONES: ReadonlyMap<string, Tone> = new Map([
 
 /** `14:05:09  web  7a1c9d2e/api  Started  Task started by client, pid 52110`. */
 export function renderEvent(event: TaskEventRow, widths: EventWidths, look: Look): string {
-  const job = truncate(sanitize(event.JobID), MOST_NAME_COLUMNS);
   const task = `${shortId(event.AllocID)}/${truncate(sanitize(event.Task), MOST_NAME_COLUMNS)}`;
-  widths.job = Math.max(widths.job, displayWidth(job));
   widths.task = Math.max(widths.task, displayWidth(task));
-  const owner = `${pad(job, widths.job)}  ${pad(task, widths.task)}`;
-  if (!isReason(event.Type)) return renderEventLine(event, owner, look);
+  const owner = jobColumn(event, widths) + pad(task, widths.task);
+  return renderEventLines(event, owner, look).join('\n');
+}
+
+/** An event behind its time and what it is about; one that says why something went wrong takes as many lines as it needs. */
+export function renderEventLines(
+  event: Pick<TaskEventRow, 'Time' | 'Type' | 'DisplayMessage'>,
+  owner: string,
+  look: Look,
+): string[] {
+  if (!isReason(event.Type)) return [renderEventLine(event, owner, look)];
   const line = renderEventLine(event, owner, { ...look, width: Infinity, paint: paintNothing });
   const [first = '', ...rest] = wrap(line, look.width, look.width - INDENT.length);
-  return [paintType(first, event.Type, look), ...rest.map((more) => INDENT + more)].join('\n');
+  return [paintType(first, event.Type, look), ...rest.map((more) => INDENT + more)];
+}
+
+function jobColumn({ JobID }: TaskEventRow, widths: EventWidths): string {
+  if (widths.job === undefined) return '';
+  const job = truncate(sanitize(JobID), MOST_NAME_COLUMNS);
+  widths.job = Math.max(widths.job, displayWidth(job));
+  return `${pad(job, widths.job)}  `;
 }
 
 /** Says why something went wrong: it is told in full, over as many lines as it takes. */
@@ -50,8 +65,7 @@ function isReason(type: string): boolean {
   return type === 'Terminated' || TONES.get(type) === 'bad';
 }
 
-/** An event behind its time and what it is about. */
-export function renderEventLine(
+function renderEventLine(
   event: Pick<TaskEventRow, 'Time' | 'Type' | 'DisplayMessage'>,
   owner: string,
   look: Look,

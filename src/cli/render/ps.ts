@@ -4,7 +4,7 @@ import { shortId } from '../../base/ids.js';
 import type { Look } from '../output.js';
 import { renderTable, type Cell, type Column } from './table.js';
 import { compareTrouble, taskStatus, type TaskView } from './task-status.js';
-import { plural, sanitize, truncate } from './text.js';
+import { plural, sanitize, truncate, wrap } from './text.js';
 import { formatMemoryOf, formatPercent, formatRough, formatSince } from './units.js';
 
 export interface PsRow extends TaskView {
@@ -44,7 +44,9 @@ export function renderPs({ rows, hiddenAllocs, notice }: PsData, look: Look): st
   const hidden = `${plural(hiddenAllocs, 'alloc')} that ended or stopped not shown: holdfast ps -a`;
   const footer = [
     ...(hiddenAllocs === 0 ? [] : [look.paint('dim', truncate(hidden, look.width))]),
-    ...(notice === undefined ? [] : [look.paint('warn', truncate(`this host ${notice}`, look.width))]),
+    ...(notice === undefined ? [] : wrap(`this host ${notice}`, look.width)).map((line) =>
+      look.paint('warn', line),
+    ),
   ];
   if (shown.length === 0) {
     const nothing =

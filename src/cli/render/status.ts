@@ -6,18 +6,15 @@ import {
   type CheckView,
   type Deployment,
   type Job,
-  type Node,
   type TaskEventRow,
 } from '../../api/wire.js';
 import { shortId } from '../../base/ids.js';
 import type { Look, Tone } from '../output.js';
 import { isLive } from '../target.js';
-import { describeDeployment } from '../deployment-watch.js';
+import { describeDeployment } from '../rollout.js';
+import { renderEventLines } from './events.js';
 import { describeInForce } from './in-force.js';
-import { renderEventLine } from './events.js';
 import type { PsRow } from './ps.js';
-import { describeScheduling } from './drain.js';
-import { renderTable, type Column } from './table.js';
 import { taskStatus } from './task-status.js';
 import { pad, plural, sanitize, truncate, wrap } from './text.js';
 import { formatMemoryOf, formatPercent, formatSince, formatTime } from './units.js';
@@ -30,13 +27,22 @@ export interface LogTail {
   readonly lines: readonly string[];
 }
 
+/** A job that was launched by another. */
+export interface Launch {
+  readonly id: string;
+  readonly submittedAtMs: number;
+  readonly rows: readonly PsRow[];
+}
+
 export interface StatusData {
   /** As the user asked. */
   readonly target: string;
   /** null when it is purged already, but its allocs are still there. */
   readonly job: Job | null;
-  /** The newest deployment of the job. */
-  readonly deployment?: Deployment | null;
+  /** Deployments of the job, the newest first. */
+  readonly deployments?: readonly Deployment[];
+  /** What a periodic or parameterized job has launched, the newest last, with the tasks of each. */
+  readonly launches?: readonly Launch[];
   readonly rows: readonly PsRow[];
   /** Oldest first. */
   readonly events: readonly TaskEventRow[];
@@ -63,12 +69,13 @@ export function renderStatus(data: StatusData, look: Look): string[] {
     verdictLine(data.target, verdict, look),
     ...whyLines(troubles, look),
     ...(data.job === null ? [] : [field('Job', jobText(data.job, look.nowMs), look)]),
-    ...(data.deployment == null ? [] : deploymentLines(data.deployment, look)),
+    ...deploymentLines(data.deployments ?? [], look),
+    ...launchLines(data.launches ?? [], look),
     ...allocLines(data, look),
     ...checkLines(data, look),
     ...section(
       'Events',
-      data.events.map((event) => eventLine(event, look)),
+      data.events.flatMap((event) => eventLines(event, look)),
     ),
     ...section(
       'Log',
@@ -80,7 +87,7 @@ export function renderStatus(data: StatusData, look: Look): string[] {
 /** A pattern has no allocs of its own. */
 function emptyWord(job: Job | null): string {
   if (job?.Periodic?.Enabled === true) return 'waits for the clock';
-  return job?.ParameterizedJob == null ? 'pending' : 'waits for a dispatch';
+  return job?.ParameterizedJob == null ? 'pending' : 'waits for dispatch';
 }
 
 export function verdictLine(name: string, verdict: Verdict, look: Look): string {
@@ -101,7 +108,7 @@ export function wrapped(label: string, text: string, look: Look, tone: Tone): st
 }
 
 /** The reasons in full, worst first; of many, how many more there are. */
-function whyLines(troubles: readonly { text: string; tone: Tone }[], look: Look): string[] {
+export function whyLines(troubles: readonly { text: string; tone: Tone }[], look: Look): string[] {
   const hidden = troubles.length - MOST_REASONS;
   return [
     ...troubles
@@ -122,15 +129,28 @@ function jobText(job: Job, nowMs: number): string {
   return `${job.Type}, version ${job.Version}, ${job.Stop ? 'stopped' : job.Status}, submitted ${age} ago${next}`;
 }
 
-/** What is under way, or how it ended. */
-function deploymentLines(deployment: Deployment, look: Look): string[] {
-  const { ID, JobVersion, StatusDescription, Status } = deployment;
-  const tone = Status === 'failed' ? 'bad' : 'plain';
-  const text = `${shortId(ID)} of version ${JobVersion}: ${describeDeployment(deployment)}`;
-  return [
-    ...wrapped('Deploy', text, look, tone),
-    ...(Status === 'failed' ? wrapped('', StatusDescription, look, tone) : []),
-  ];
+/** What is under way, or how it ended; after a failure that was undone, the failure as well. */
+function deploymentLines([newest, before]: readonly Deployment[], look: Look): string[] {
+  if (newest === undefined) return [];
+  const undone = before?.Status === 'failed' && newest.Status !== 'failed' ? [before] : [];
+  return [newest, ...undone].flatMap((deployment, at) => {
+    const { ID, JobVersion, StatusDescription, Status } = deployment;
+    const tone = Status === 'failed' ? 'bad' : 'plain';
+    const text = `${shortId(ID)} of version ${JobVersion}: ${describeDeployment(deployment)}`;
+    return [
+      ...wrapped(at === 0 ? 'Deploy' : 'before', text, look, tone),
+      ...(Status === 'failed' ? wrapped('', StatusDescription, look, tone) : []),
+    ];
+  });
+}
+
+function launchLines(launches: readonly Launch[], look: Look): string[] {
+  return launches.map(({ id, submittedAtMs, rows }, at) => {
+    const { word, tone } = decideVerdict(rows, look.nowMs);
+    const age = formatSince(look.nowMs - submittedAtMs);
+    const text = `${id}  ${rows.length === 0 ? 'no allocs' : word}, ${age} ago`;
+    return field(at === 0 ? 'Launched' : '', text, look, tone === 'bad' ? 'bad' : 'plain');
+  });
 }
 
 /** What becomes of the place of a failed alloc. */
@@ -210,86 +230,14 @@ function usageFacts({ usage }: PsRow): string[] {
   ];
 }
 
-function eventLine(event: TaskEventRow, look: Look): string {
-  const line = renderEventLine(event, sanitize(event.Task), { ...look, width: look.width - 4 });
-  return `    ${line}`;
+function eventLines(event: TaskEventRow, look: Look): string[] {
+  const lines = renderEventLines(event, sanitize(event.Task), { ...look, width: look.width - 4 });
+  return lines.map((line) => `    ${line}`);
 }
 
 function logLines({ task, stream, lines }: LogTail, look: Look): string[] {
   const head = `    ${sanitize(task)} ${stream === 'stdout' ? 'out' : 'err'} | `;
   return lines.map((line) => truncate(`${head}${sanitize(line)}`, look.width));
-}
-
-// ------------------------------------------------------------------------------------------------------- the host
-
-export interface HostData {
-  readonly node: Pick<
-    Node,
-    'Name' | 'Version' | 'Attributes' | 'Holdfast' | 'Drain' | 'SchedulingEligibility' | 'DrainStrategy'
-  >;
-  readonly jobs: readonly {
-    readonly ID: string;
-    readonly Type: string;
-    readonly Stop: boolean;
-    readonly Status: string;
-    readonly SubmitTime: number;
-  }[];
-  /** Tasks of the current allocs. */
-  readonly rows: readonly PsRow[];
-}
-
-const JOB_COLUMNS: readonly Column[] = [
-  { title: 'JOB', shortest: 12 },
-  { title: 'TYPE', drop: 3 },
-  { title: 'STATUS', shortest: 12 },
-  { title: 'TASKS', shortest: 12, drop: 2 },
-  { title: 'SUBMITTED', align: 'right', drop: 1 },
-];
-
-const NO_LIMITS = 'memory, CPU and pids are not limited: this daemon has no cgroups (run it as root)';
-const WORST_FIRST: readonly Tone[] = ['bad', 'warn', 'good', 'dim'];
-
-/** The sheet about this host: is all well, and if not, what is not. */
-export function renderHost({ node, jobs, rows }: HostData, look: Look): string[] {
-  const warnings = node.Holdfast.Warnings;
-  const verdict = decideVerdict(rows, look.nowMs);
-  const scheduling = describeScheduling(node, look.nowMs);
-  const isWell = warnings.length === 0 && (verdict.tone === 'good' || verdict.tone === 'dim');
-  const head: Verdict = isWell
-    ? { word: 'all well', tone: 'good', detail: verdict.detail }
-    : { word: 'needs attention', tone: warnings.length > 0 ? 'bad' : verdict.tone, detail: verdict.detail };
-  const startedMs = rfc3339ToMs(node.Holdfast.StartedAt);
-  const up = startedMs === undefined ? '' : `, up ${formatSince(look.nowMs - startedMs)}`;
-  const troubles = listTroubles(rows, look.nowMs);
-  const cells = jobs.map((job) => {
-    const own = decideVerdict(
-      rows.filter(({ alloc }) => alloc.JobID === job.ID),
-      look.nowMs,
-    );
-    const word = job.Stop ? { text: 'stopped', tone: 'dim' as const } : { text: own.word, tone: own.tone };
-    const age = `${formatSince(look.nowMs - nsToMs(job.SubmitTime))} ago`;
-    const tasks = job.Stop && own.detail === plural(0, 'task') ? '-' : own.detail;
-    const row = [{ text: job.ID }, { text: job.Type }, word, { text: tasks }, { text: age }];
-    return { row, rank: WORST_FIRST.indexOf(word.tone) };
-  });
-  return [
-    verdictLine(node.Name, head, look),
-    ...warnings.flatMap((text) => wrapped('Warning', text, look, 'bad')),
-    ...(scheduling === undefined ? [] : wrapped('Scheduling', `this host ${scheduling}`, look, 'warn')),
-    ...whyLines(troubles, look),
-    field('Daemon', `holdfast ${node.Version}${up}, data in ${node.Holdfast.DataDir}`, look),
-    ...(node.Attributes['driver.raw_exec.cgroups'] === 'none' ? [field('Limits', NO_LIMITS, look)] : []),
-    ...(cells.length === 0
-      ? []
-      : [
-          '',
-          ...renderTable(
-            JOB_COLUMNS,
-            cells.sort((a, b) => a.rank - b.rank).map(({ row }) => row),
-            look,
-          ),
-        ]),
-  ];
 }
 
 function healthOf({ DeploymentStatus }: PsRow['alloc']): string {

@@ -141,6 +141,23 @@ describe('restart of all tasks', () => {
     scene.over();
   });
 
+  it('asked twice while the disk refuses it: both are told, nothing is restarted, whoever is killed then', async () => {
+    const scene = await upAndDone(ALL);
+    scene.rig.disk.refusing = true;
+    const asked = [scene.runner().restartAll(), scene.runner().restartAll()];
+    scene.rig.world.exit(scene.workload('watch'), EXIT_1);
+    for (const { status } of await Promise.allSettled(asked)) assert.equal(status, 'rejected');
+    scene.rig.disk.refusing = false;
+    await scene.rig.pass(10_000);
+    scene.rig.kill();
+    await scene.rig.start();
+    await scene.rig.pass(10_000);
+    assert.deepEqual(restarts(scene), { init: 0, side: 0, main: 0, after: 0, watch: 1, last: 0 });
+    for (const { generation } of scene.rig.disk.records.listTasks(scene.allocId)) {
+      assert.equal(generation ?? 0, scene.alloc().generation ?? 0);
+    }
+  });
+
   it('a disk that refuses the wish: nothing is restarted', async () => {
     const scene = await upAndDone(ALL);
     scene.rig.disk.refusing = true;

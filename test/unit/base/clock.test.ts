@@ -47,6 +47,12 @@ describe('system clock', () => {
     }
   });
 
+  it('rolls anew each time, also within one moment', () => {
+    const rolls = Array.from({ length: 100 }, () => systemClock.roll());
+    assert.equal(new Set(rolls).size, rolls.length);
+    assert.ok(rolls.every((roll) => roll >= 0 && roll < 1));
+  });
+
   it('never goes back', () => {
     let last = systemClock.monoMs();
     for (let i = 0; i < 1_000; i++) {

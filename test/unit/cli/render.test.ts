@@ -6,7 +6,8 @@ import { renderEvent } from '../../../src/cli/render/events.js';
 import { renderHistory } from '../../../src/cli/render/history.js';
 import { renderPs, type PsRow } from '../../../src/cli/render/ps.js';
 import { renderPsFrame } from '../../../src/cli/render/ps-frame.js';
-import { renderHost, renderStatus } from '../../../src/cli/render/status.js';
+import { renderHost, type HostData } from '../../../src/cli/render/host.js';
+import { renderStatus } from '../../../src/cli/render/status.js';
 import { displayWidth } from '../../../src/cli/render/text.js';
 import type { Look } from '../../../src/cli/output.js';
 import {
@@ -62,7 +63,13 @@ const LOGS = [
   },
 ];
 
-const JOBS = [job(), job({ ID: 'nightly', Type: 'batch' }), job({ ID: 'old', Stop: true })];
+const JOBS = [stub(), stub({ ID: 'nightly', Type: 'batch' }), stub({ ID: 'old', Stop: true })];
+
+/** A job as it stands in the list. */
+function stub(own: Partial<HostData['jobs'][number]> = {}): HostData['jobs'][number] {
+  const { ID, Type, Stop, Status, SubmitTime } = job();
+  return { ID, Type, Stop, Status, SubmitTime, ...own };
+}
 
 function ps(at: Look): string[] {
   return renderPs({ rows: ROWS, hiddenAllocs: 2 }, at);
@@ -251,7 +258,7 @@ describe('every rendering', () => {
         const lines = [
           ...renderPs({ rows, hiddenAllocs: 1 }, at),
           ...renderStatus(data, at),
-          ...renderHost({ node: node([text]), jobs: [job({ ID: name })], rows }, at),
+          ...renderHost({ node: node([text]), jobs: [stub({ ID: name })], rows }, at),
           ...renderHistory([runRecord(1, { Task: name, Error: text })], at),
           renderEvent(rowEvent, widths, at),
           ...renderEvent({ ...rowEvent, Type: 'Terminated' }, widths, at).split('\n'),

@@ -88,7 +88,7 @@ describe('cgroups of this host', () => {
     pidsMax: 20,
   };
 
-  it('are none, with the reason, where nothing may be made', () => {
+  it('G27: are none, with the reason, where nothing may be made', () => {
     const dir = mkdtempSync(join(tmpdir(), 'holdfast-cgroup-'));
     const none: CgroupMounts = { unified: undefined, v1: new Map() };
     const forbidden: CgroupMounts = {
@@ -105,7 +105,7 @@ describe('cgroups of this host', () => {
     rmSync(dir, { recursive: true });
   });
 
-  it('are v2 where the one hierarchy is there; what it cannot limit is noted', () => {
+  it('G27: are v2 where the one hierarchy is there; what it cannot limit is noted', () => {
     // A directory stands for a v2 tree whose kernel has no controllers: files appear as they are written.
     const mount = mkdtempSync(join(tmpdir(), 'holdfast-cgroup-'));
     const cgroups = Cgroups.open({ root: 'x.slice', mounts: { unified: mount, v1: new Map() } });

@@ -113,6 +113,16 @@ describe('restart policy', () => {
     });
   }
 
+  it('a run that did its work uses no restart', () => {
+    const at = { wallMs: 0, monoMs: 0, bootId: 'b' };
+    const before = { opened: at, used: 1 };
+    for (const window of [undefined, before]) {
+      const now = { at: { ...at, monoMs: 5, wallMs: 5 }, roll: 0 };
+      const decision = decideRestart(aPolicy(), 'complete', window, succeeded, now);
+      assert.deepEqual(decision, { kind: 'complete', window });
+    }
+  });
+
   it('only code 0 without a signal is a success', () => {
     for (const result of [
       EXIT_1,

@@ -230,6 +230,17 @@ describe('while the task runs', () => {
     assert.match(mixed.world.asked.join(), /^restart: [^,]*$/);
   });
 
+  it('Signal_Error: a signal that cannot be sent is told, and the task runs on', async () => {
+    using bench = new Bench([{ data: READS, changeMode: 'signal', changeSignal: 'SIGHUP' }]);
+    bench.world.signalError = new AgentError('not_running', 'main: nothing runs that could be signalled');
+    writeFileSync(bench.path('in'), 'one');
+    await bench.start();
+    bench.watch();
+    writeFileSync(bench.path('in'), 'two');
+    await bench.until('told', () => bench.world.events.at(-1)?.type === 'Task hook message');
+    assert.deepEqual(bench.world.asked, []);
+  });
+
   it('the splay is waited for, at random', async () => {
     using bench = await running([{ data: READS, splayMs: 60_000 }]);
     bench.clock.nextRoll = 0.5;
