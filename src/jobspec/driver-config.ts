@@ -99,16 +99,11 @@ export interface ConfigFault {
   readonly hint: string | undefined;
 }
 
-/** Drivers that a job file may name, and whether this version can run them. */
-export const DRIVERS = {
-  raw_exec: { available: true },
-  exec: { available: true },
-  mock_driver: { available: true },
-} as const;
+/** Drivers that a job file may name. */
+export const DRIVERS = ['raw_exec', 'exec', 'mock_driver'] as const;
+export type DriverName = (typeof DRIVERS)[number];
 
-export type DriverName = keyof typeof DRIVERS;
-
-/** True for a driver that job files may name, also when this version cannot run it. */
+/** True for a driver that job files may name. */
 export function isDriverName(name: string): name is DriverName {
   return Object.hasOwn(DRIVERS, name);
 }

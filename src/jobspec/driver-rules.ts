@@ -5,19 +5,13 @@ import { down, type Session, type Spot } from './session.js';
 import { toPlain, type MapNode } from './tree.js';
 import { didYouMean, quote } from './words.js';
 
-const AVAILABLE = Object.entries(DRIVERS).flatMap(([name, { available }]) => (available ? [name] : []));
-const THERE_IS = `there are ${AVAILABLE.slice(0, -1).join(', ')} and ${AVAILABLE.at(-1) ?? ''}`;
+const THERE_IS = `there are ${DRIVERS.slice(0, -1).join(', ')} and ${DRIVERS.at(-1) ?? ''}`;
 
 /** The driver whose schema the config block must follow; undefined when there is no such driver. */
 export function checkDriver({ value, spot }: Found<string>, session: Session): DriverName | undefined {
-  if (!isDriverName(value)) {
-    session.fault(spot, `there is no driver ${quote(value)}`, didYouMean(value, AVAILABLE) ?? THERE_IS);
-    return undefined;
-  }
-  if (!DRIVERS[value].available) {
-    session.fault(spot, `driver \`${value}\` is not available in this version of holdfast yet`, THERE_IS);
-  }
-  return value;
+  if (isDriverName(value)) return value;
+  session.fault(spot, `there is no driver ${quote(value)}`, didYouMean(value, DRIVERS) ?? THERE_IS);
+  return undefined;
 }
 
 /** Tells the faults of a config block at the keys and values they are about. */

@@ -142,10 +142,11 @@ describe('scopes of tokens', { timeout: 60_000 }, () => {
           path === '/v1/event/stream' ? '?topic=None' : path === '/v1/agent/monitor' ? '?log_level=none' : '';
         const body = method === 'GET' || method === 'DELETE' ? undefined : '"none"';
         const asked = { port, method, headers: { ...headers, accept: 'application/json' }, body };
-        const { status, json, text } = await api.ask(url + query, asked);
+        const answer = await api.ask(url + query, asked);
+        const { status, text } = answer;
         assert.equal(status === 403, isRefused, `${where}: ${status} ${text.slice(0, 200)}`);
         if (isRefused) {
-          const { Code, Message } = asObject(json());
+          const { Code, Message } = asObject(answer.json());
           assert.equal(Code, 'not_permitted');
           assert.match(
             String(Message),

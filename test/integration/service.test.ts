@@ -23,12 +23,21 @@ const job = {
 };
 
 /** Pids of the helpers that a process has. */
+/** '' when it has ended meanwhile. */
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1');
+  } catch {
+    return '';
+  }
+}
+
 function helpersOf(parent: number): readonly number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
     .filter((pid) => readProcessStat(pid)?.ppid === parent)
-    .filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').endsWith('\0notify\0'));
+    .filter((pid) => commandOf(pid).endsWith('\0notify\0'));
 }
 
 test('a manager hears readiness, status, watchdog, reload and the end of a real agent', async () => {

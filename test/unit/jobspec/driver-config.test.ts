@@ -5,7 +5,6 @@ import { AgentError } from '../../../src/base/errors.js';
 import {
   checkDriverConfig,
   DRIVERS,
-  isDriverName,
   parseExecConfig,
   parseMockConfig,
   parseRawExecConfig,
@@ -266,7 +265,7 @@ describe('checkDriverConfig', () => {
     fc.assert(
       fc.property(config, (written) => {
         const parsers = { raw_exec: parseRawExecConfig, exec: parseExecConfig, mock_driver: parseMockConfig };
-        for (const driver of Object.keys(DRIVERS).filter(isDriverName)) {
+        for (const driver of DRIVERS) {
           const clean = checkDriverConfig(driver, written).length === 0;
           if (clean) parsers[driver](written, 'a');
           else if (!JSON.stringify(written).includes('${')) messageOf(() => parsers[driver](written, 'a'));
