@@ -105,7 +105,7 @@ export type DriverName = (typeof DRIVERS)[number];
 
 /** True for a driver that job files may name. */
 export function isDriverName(name: string): name is DriverName {
-  return Object.hasOwn(DRIVERS, name);
+  return DRIVERS.some((driver) => driver === name);
 }
 
 const HIGHEST_OOM_SCORE = 1000;
