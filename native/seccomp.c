@@ -2,7 +2,7 @@
  * seccomp.c - the system calls a task has no business with: those that change the host, its clock, its mounts or its
  * kernel, that reach into other tasks by ways that namespaces do not cover, or that are the usual way into the
  * kernel. A list of what is denied, with EPERM: a program that tries one goes on without it, and new calls of
- * new kernels work. Why a table of our own: docs/adr/0021-seccomp-table.md.
+ * new kernels work. Why a table of our own: docs/adr/0013-seccomp-table.md.
  */
 #define _GNU_SOURCE
 #include "privileges.h"

@@ -132,7 +132,7 @@ function searchOf(env: Readonly<Record<string, string>>): string[] {
 
 /**
  * Nomad's set, less what is dropped, and what is added; added wins. What anybody but root really holds is only what was
- * added by name: a task that runs as nobody must not be able to become root (docs/adr/0022).
+ * added by name: a task that runs as nobody must not be able to become root (docs/adr/0014).
  */
 function capabilitiesOf(
   task: TaskConfig,

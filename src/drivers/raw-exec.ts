@@ -36,7 +36,7 @@ export class RawExecDriver extends ExecutorDriver {
       cwd: config.workDir ?? task.dirs.taskDir,
       user: task.user,
       isolation: undefined,
-      // It promises no isolation: a limit that cannot be had is told, and the task runs (docs/adr/0023).
+      // It promises no isolation: a limit that cannot be had is told, and the task runs (docs/adr/0015).
       demanded: [],
     };
   }
