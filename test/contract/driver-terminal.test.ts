@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { constants } from 'node:os';
+import type { TaskConfig } from '../../src/drivers/driver.js';
 import { DriverWorld } from '../helpers/driver-world.js';
 
 const IS_ROOT = process.getuid?.() === 0;
@@ -10,6 +11,13 @@ const LOOK =
 
 const world = await DriverWorld.open();
 const user = IS_ROOT ? { user: 'nobody' } : {};
+/** Without cgroups no memory limit is asked for, which `exec` would refuse. */
+const unlimited = async (): Promise<{ readonly resources: TaskConfig['resources'] }> => {
+  const { resources } = await world.task();
+  return {
+    resources: world.deps.cgroups.mode === 'none' ? { ...resources, memoryMib: 300 } : resources,
+  };
+};
 
 describe('a task with a terminal', { timeout: 60_000 }, () => {
   after(() => world.close());
@@ -25,6 +33,7 @@ describe('a task with a terminal', { timeout: 60_000 }, () => {
         config: { command: '/bin/sh', args: ['-c', script], work_dir: '/', tty: true, tty_size: '100x30' },
         env: { PATH: '/usr/bin:/bin' },
         ...user,
+        ...(await unlimited()),
       });
       const handle = world.keep(await driver.start(config, world.emit));
       const { result } = await handle.wait();
@@ -43,6 +52,7 @@ describe('a task with a terminal', { timeout: 60_000 }, () => {
         },
         env: { PATH: '/usr/bin:/bin', TERM: 'dumb' },
         ...user,
+        ...(await unlimited()),
       });
       const handle = world.keep(await driver.start(config, world.emit));
       await handle.stop({ signal: constants.signals.SIGTERM, graceMs: 200 });
