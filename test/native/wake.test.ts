@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, rmSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isAlive, readProcessStat } from '../../src/base/host.js';
 import { FRAME, FRAME_TAG } from '../../src/executor/protocol.js';
 import { intField } from '../../src/executor/tlv.js';
@@ -68,6 +69,8 @@ describe('wake', () => {
 
   it('G9: neither wakes nor kills a stranger that has the pid of the executor', async () => {
     await using run = await new Run({ sh: 'exec sleep 1000' }).started();
+    // Start times are told in ticks: two that began within one could not be told apart.
+    await sleep(30);
     await using other = await new Run({ sh: 'exec sleep 1000' }).started();
     await run.killExecutor();
     const status = readFileSync(join(run.dir, 'status'), 'utf8');
