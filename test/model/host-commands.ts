@@ -358,7 +358,8 @@ function isAtRest(rig: Rig): boolean {
   return rig.disk.records.listAllocs().every(({ record }) => {
     const tasks = rig.disk.records.listTasks(record.id);
     if (tasks.every(({ phase }) => phase === 'complete')) return true;
-    if (record.desiredStatus === 'stop' || tasks.every(({ phase }) => phase === 'dead')) return false;
+    const isEnding = record.desiredStatus === 'stop' || record.endingSince !== undefined;
+    if (isEnding || tasks.every(({ phase }) => phase === 'dead')) return false;
     return tasks.every(({ phase, failed }) => phase === 'running' || (phase === 'dead' && !failed));
   });
 }
