@@ -1,6 +1,6 @@
 /**
  * Owns the words of the task runner's state machine: what it can be in, what can happen to it, and what it can ask
- * its shell to do. The rules are in step.ts; the shell in task-runner.ts.
+ * its shell to do. The rules are in step.ts and rules/; the shell in task-runner.ts.
  */
 import type { TaskEvent } from '../events/task-event.js';
 import type { ExitReport, ExitResult } from '../events/exit-result.js';
