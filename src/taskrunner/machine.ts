@@ -176,6 +176,11 @@ export interface StepContext {
   readonly maxKillTimeoutMs: number;
 }
 
+/** A runner to which nothing has happened yet: `begin` is its first event. */
+export function newRunnerState(record: TaskRecord, task: Task, jobType: JobType): RunnerState {
+  return { record, mode: { at: 'new' }, task, jobType, gateOpen: false, timer: 0, skipDelay: false };
+}
+
 /** The record of a task that has never been touched. */
 export function newTaskRecord(allocId: string, task: string): TaskRecord {
   return {
