@@ -99,7 +99,7 @@ async function startedPid(dev: Dev): Promise<number> {
     () => Number(/, pid (\d+)/.exec(dev.text())?.[1] ?? 0) || undefined,
     {
       timeoutMs: DEADLINE_MS,
-      lastSeen: dev.text,
+      lastSeen: () => dev.text(),
     },
   );
 }
