@@ -90,10 +90,7 @@ export async function startAgent(
     });
     const executorPath = findExecutor();
     const cgroups = Cgroups.open({ root: config.cgroupRoot });
-    const launcher = new Launcher({ clock, logger, executorPath });
-    scope.add('launcher', () => {
-      launcher[Symbol.dispose]();
-    });
+    const launcher = scope.own('launcher', new Launcher({ clock, logger, executorPath }));
     const isolation = probeIsolation(executorPath, process.getuid?.() ?? 0);
     const drivers = createDrivers({
       isolation,
