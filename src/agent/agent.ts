@@ -91,6 +91,7 @@ export async function startAgent(
     const executorPath = findExecutor();
     const cgroups = Cgroups.open({ root: config.cgroupRoot });
     const launcher = new Launcher({ clock, logger, executorPath });
+    if (launcher.pid !== undefined) cgroups.admitLauncher(launcher.pid);
     scope.add('launcher', () => {
       launcher[Symbol.dispose]();
     });
