@@ -90,11 +90,8 @@ export async function startAgent(
     });
     const executorPath = findExecutor();
     const cgroups = Cgroups.open({ root: config.cgroupRoot });
-    const launcher = new Launcher({ clock, logger, executorPath });
+    const launcher = scope.own('launcher', new Launcher({ clock, logger, executorPath }));
     if (launcher.pid !== undefined) cgroups.admitLauncher(launcher.pid);
-    scope.add('launcher', () => {
-      launcher[Symbol.dispose]();
-    });
     const isolation = probeIsolation(executorPath, process.getuid?.() ?? 0);
     const drivers = createDrivers({
       isolation,

@@ -1,14 +1,7 @@
 /** Owns the alloc runners of this agent: one for each alloc that is not over. */
 import { shortId } from '../base/ids.js';
-import {
-  AllocRunner,
-  watchAllocRunner,
-  type AllocRunnerDeps,
-  type AllocSubject,
-  type Neighbours,
-} from './alloc-runner.js';
-
-export type { AllocSubject } from './alloc-runner.js';
+import { AllocRunner, watchAllocRunner } from './alloc-runner.js';
+import type { AllocRunnerDeps, AllocSubject, Neighbours } from './deps.js';
 
 export class AllocTable implements Neighbours {
   readonly #deps: AllocRunnerDeps;

@@ -40,6 +40,11 @@ export interface CreatedLeaf extends PlannedLeaf {
   readonly unmet: readonly UnmetLimit[];
 }
 
+/**
+ * By which a process of one thread joins a v1 group. Not `cgroup.procs`: a write to that waits for a grace period of RCU,
+ * some 10 ms (measured), because a process of several threads must be held still.
+ */
+export const V1_JOIN_FILE = 'tasks';
 export const DEFAULT_CGROUP_ROOT = 'holdfast.slice';
 /** NAME_MAX is 255 bytes; the ids around a task's name take 18. */
 const LONGEST_TASK_NAME = 200;
@@ -53,7 +58,7 @@ export class Cgroups {
   readonly controllers: ReadonlySet<string>;
   /** What not every kernel's controllers can: count swap, weigh disks. */
   readonly features: ReadonlySet<CgroupFeature>;
-  /** `cgroup.procs` files that executors move themselves into. */
+  /** Files by which executors move themselves into their group, one a hierarchy. */
   readonly executorProcs: readonly string[];
   readonly #unified: string | undefined;
   readonly #v1: ReadonlyMap<string, string>;
@@ -93,8 +98,9 @@ export class Cgroups {
       [...named, ...v2Controllers].filter((name) => name !== 'cpuset' || this.#cores !== undefined),
     );
     this.features = this.#lookForFeatures();
+    const joinFile = (dir: string): string => (dir === this.#unified ? 'cgroup.procs' : V1_JOIN_FILE);
     this.executorProcs =
-      this.mode === 'none' ? [] : (made?.roots ?? []).map((dir) => join(dir, EXECUTORS, 'cgroup.procs'));
+      this.mode === 'none' ? [] : (made?.roots ?? []).map((dir) => join(dir, EXECUTORS, joinFile(dir)));
     this.missing = missing;
   }
 
@@ -127,7 +133,7 @@ export class Cgroups {
    */
   admitLauncher(pid: number): void {
     try {
-      if (this.#cores?.othersProcs !== undefined) writeFileSync(this.#cores.othersProcs, String(pid));
+      if (this.#cores?.othersTasks !== undefined) writeFileSync(this.#cores.othersTasks, String(pid));
     } catch {
       // It has just ended.
     }

@@ -46,9 +46,9 @@ export class Cores {
     this.settle();
   }
 
-  /** The group that executors, and with them tasks without cores, shall be born in; undefined = they need not be. */
-  get othersProcs(): string | undefined {
-    return this.#version === 1 ? join(this.#root, this.#others, 'cgroup.procs') : undefined;
+  /** By which a process of one thread joins those without cores of their own, with all that it starts; undefined = it need not. */
+  get othersTasks(): string | undefined {
+    return this.#version === 1 ? join(this.#root, this.#others, 'tasks') : undefined;
   }
 
   /** A fresh leaf without cores of its own is kept off those of others. */

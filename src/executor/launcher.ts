@@ -5,7 +5,7 @@
  */
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
-import type { Clock } from '../base/clock.js';
+import { sleep, type Clock } from '../base/clock.js';
 import { describeError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import type { ExecutorCommand, ForegroundEnd } from './foreground.js';
@@ -22,7 +22,7 @@ export interface LauncherDeps {
 }
 
 /** Words on the pipes as native/launch.c has them. */
-export class Launcher implements Disposable {
+export class Launcher implements AsyncDisposable {
   readonly #deps: LauncherDeps;
   readonly #waiting = new Map<string, (end: ForegroundEnd) => void>();
   #helper: Helper | undefined;
@@ -87,11 +87,20 @@ export class Launcher implements Disposable {
     });
   }
 
-  /** Ends the helper; what it started lives on. */
-  [Symbol.dispose](): void {
+  /**
+   * Ends the helper; what it started lives on. Waits until it is gone, within reason: a service manager that finds it
+   * after the end of the agent says so to the operator.
+   */
+  async [Symbol.asyncDispose](): Promise<void> {
     const helper = this.#helper;
     this.#onGone(undefined);
-    helper?.stdin.end();
+    if (helper?.exitCode !== null || helper.signalCode !== null) return;
+    const gone = new AbortController();
+    helper.once('exit', () => {
+      gone.abort();
+    });
+    helper.stdin.end();
+    await sleep(this.#deps.clock, GONE_WITHIN_MS, gone.signal);
   }
 
   #onData(chunk: string): void {

@@ -1,5 +1,6 @@
 /** Owns carrying out placements: stores what is wished of allocs, then acts on it. Decides nothing. */
-import type { AllocSubject, AllocTable } from '../allocrunner/alloc-table.js';
+import type { AllocTable } from '../allocrunner/alloc-table.js';
+import type { AllocSubject } from '../allocrunner/deps.js';
 import type { Clock } from '../base/clock.js';
 import { describeError } from '../base/errors.js';
 import { failpoint } from '../base/failpoint.js';

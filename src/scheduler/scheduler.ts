@@ -3,7 +3,7 @@
  * is ever filled twice. What an evaluation does is in evaluator.ts. Over 300 lines because everything that changes a job
  * shares that one turn and its retries.
  */
-import type { AllocSubject } from '../allocrunner/alloc-table.js';
+import type { AllocSubject } from '../allocrunner/deps.js';
 import type { Timer } from '../base/clock.js';
 import { AgentError, describeError } from '../base/errors.js';
 import { failpoint } from '../base/failpoint.js';

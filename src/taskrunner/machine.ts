@@ -1,6 +1,6 @@
 /**
  * Owns the words of the task runner's state machine: what it can be in, what can happen to it, and what it can ask
- * its shell to do. The rules are in step.ts; the shell in task-runner.ts.
+ * its shell to do. The rules are in step.ts and rules/; the shell in task-runner.ts.
  */
 import type { TaskEvent } from '../events/task-event.js';
 import type { ExitReport, ExitResult } from '../events/exit-result.js';
@@ -174,6 +174,11 @@ export interface StepContext {
   readonly defaultKillSignal: string;
   /** The agent's cap on a task's kill_timeout. */
   readonly maxKillTimeoutMs: number;
+}
+
+/** A runner to which nothing has happened yet: `begin` is its first event. */
+export function newRunnerState(record: TaskRecord, task: Task, jobType: JobType): RunnerState {
+  return { record, mode: { at: 'new' }, task, jobType, gateOpen: false, timer: 0, skipDelay: false };
 }
 
 /** The record of a task that has never been touched. */

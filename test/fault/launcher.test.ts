@@ -13,7 +13,7 @@ import { until } from '../helpers/until.js';
 
 const world = await DriverWorld.open();
 
-async function open(executorPath = world.deps.executorPath): Promise<Launcher & Disposable> {
+async function open(executorPath = world.deps.executorPath): Promise<Launcher> {
   const launcher = new Launcher({ clock: systemClock, logger: silentLogger, executorPath });
   await until('the launcher is ready', () => (launcher.isReady ? true : undefined));
   return launcher;
@@ -39,7 +39,7 @@ describe('launcher', () => {
   after(() => world.close());
 
   it('starts many at once, each of them once, and more than it has slots for', async () => {
-    using launcher = await open();
+    await using launcher = await open();
     const driver = world.driver({ launcher });
     const handles = await Promise.all(
       Array.from({ length: 80 }, async () =>
@@ -52,8 +52,15 @@ describe('launcher', () => {
     await Promise.all(handles.map(end));
   });
 
+  it('is gone once it is closed', async () => {
+    const launcher = await open();
+    const { pid } = launcher;
+    await launcher[Symbol.asyncDispose]();
+    assert.throws(() => process.kill(pid ?? 0, 0), { code: 'ESRCH' });
+  });
+
   it('is killed: what it has started lives on, and the next run starts without it', async () => {
-    using launcher = await open();
+    await using launcher = await open();
     const driver = world.driver({ launcher });
     const first = world.keep(await driver.start(await world.shell('exec sleep 600'), world.emit));
     process.kill(launcher.pid ?? 0, 'SIGKILL');
@@ -64,7 +71,7 @@ describe('launcher', () => {
   });
 
   it('is killed while it starts something: it is found out whether that runs', async () => {
-    using launcher = await open();
+    await using launcher = await open();
     const driver = world.driver({ launcher });
     const configs = await Promise.all(Array.from({ length: 20 }, () => world.shell('exec sleep 600')));
     const starts = configs.map(async (config) => {
@@ -84,7 +91,7 @@ describe('launcher', () => {
       'says',
       '[ "$2" = slow ] && exec sleep 600; echo "no memory" >&2; exit 12',
     );
-    using launcher = await open(executorPath);
+    await using launcher = await open(executorPath);
     assert.deepEqual(await launcher.run('run', 'fast', 10_000), {
       kind: 'exited',
       code: 12,
@@ -96,7 +103,7 @@ describe('launcher', () => {
   });
 
   it('cannot be started: nobody asks it', async () => {
-    using launcher = new Launcher({
+    await using launcher = new Launcher({
       clock: systemClock,
       logger: silentLogger,
       executorPath: executorThat('none', 'exit 1').replace('/none/', '/nowhere/'),

@@ -1,9 +1,10 @@
 /** Owns what ties the checks of an alloc to its tasks: which run they ask, who says what came of it, who is restarted. */
 import type { Clock } from '../../base/clock.js';
-import { AgentError, describeError } from '../../base/errors.js';
+import { describeError } from '../../base/errors.js';
 import type { Logger } from '../../base/log.js';
 import type { TaskGroup } from '../../jobspec/types.js';
 import type { TaskRunner } from '../../taskrunner/task-runner.js';
+import type { TaskRunners } from '../task-runners.js';
 import { AllocChecks, type KnownCheck } from './alloc-checks.js';
 import type { CheckStatus } from './check-state.js';
 import type { Probe } from './probe.js';
@@ -16,7 +17,7 @@ export interface TaskChecksDeps {
   readonly logger: Logger;
   readonly allocId: string;
   readonly probe: Probe;
-  readonly runners: ReadonlyMap<string, TaskRunner>;
+  readonly runners: Pick<TaskRunners, 'get' | 'named'>;
   readonly ports: () => Readonly<Record<string, number>>;
   /** The status of a check is another one. */
   readonly onStatus: () => void;
@@ -24,12 +25,7 @@ export interface TaskChecksDeps {
 
 /** The checks of a group, asked of the tasks that these runners run. */
 export function checksOfTasks(deps: TaskChecksDeps, group: TaskGroup): AllocChecks {
-  const { clock, allocId, probe, ports } = deps;
-  const runner = (task: string): TaskRunner => {
-    const found = deps.runners.get(task);
-    if (found === undefined) throw new AgentError('not_found', `the alloc has no task ${task}`);
-    return found;
-  };
+  const { clock, allocId, probe, ports, runners } = deps;
   return new AllocChecks(
     {
       clock,
@@ -37,19 +33,20 @@ export function checksOfTasks(deps: TaskChecksDeps, group: TaskGroup): AllocChec
       probe,
       ports,
       runOf: (task) => {
-        const found = deps.runners.get(task);
+        const found = runners.get(task);
         return found?.supervision === 'yes' ? found.record.runId : undefined;
       },
-      interpolate: (task, text) => runner(task).interpolate(text),
-      exec: (task, command, args, options) => runner(task).exec(command, args, options),
+      interpolate: (task, text) => runners.named(task).interpolate(text),
+      exec: (task, command, args, options) => runners.named(task).exec(command, args, options),
       onStatus: (check, before) => {
-        tell(deps.runners.get(check.tasks[0] ?? ''), check, before.status);
+        tell(runners.get(check.tasks[0] ?? ''), check, before.status);
         deps.onStatus();
       },
       onRestart: ({ check, tasks }) => {
         const reason = `healthcheck: check ${JSON.stringify(check.name)} unhealthy`;
         for (const task of tasks) {
-          runner(task)
+          runners
+            .named(task)
             .restart(reason, { byPolicy: true })
             .catch((error: unknown) => {
               deps.logger.debug({ task, error: describeError(error) }, 'no restart for a check, ignoring');

@@ -43,7 +43,7 @@ describe('cores of a task', () => {
   it('v2: are its own, what has none is kept off, and gets them back', () => {
     const { root, read } = tree(2);
     const cores = new Cores(root, 2, 'executors');
-    assert.equal(cores.othersProcs, undefined);
+    assert.equal(cores.othersTasks, undefined);
     assert.equal(cores.reserve('a', 2), undefined);
     assert.deepEqual([read('a/cpuset.cpus'), read('a/cpuset.mems')], ['2,3', '0']);
     assert.deepEqual([read('b/cpuset.cpus'), read('b/cpuset.mems')], ['0,1', '']);
@@ -71,7 +71,7 @@ describe('cores of a task', () => {
     rmSync(join(root, 'a'), { recursive: true });
     rmSync(join(root, 'b'), { recursive: true });
     const cores = new Cores(root, 1, 'executors');
-    assert.equal(cores.othersProcs, join(root, 'executors/cgroup.procs'));
+    assert.equal(cores.othersTasks, join(root, 'executors/tasks'));
     assert.deepEqual([read('executors/cpuset.cpus'), read('executors/cpuset.mems')], ['0-3', '0']);
     mkdirSync(join(root, 'a'));
     for (const file of ['cpuset.cpus', 'cpuset.mems']) writeFileSync(join(root, 'a', file), '\n');

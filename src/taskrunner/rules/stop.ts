@@ -1,11 +1,11 @@
 /**
- * Owns the rules of a stop: the one way to end a run, for kill and restart. Pure, like step.ts, which calls it. How far
- * a stop has come is part of the record: an agent that comes back goes on with it and begins nothing anew.
+ * Owns the rules of a stop: the one way to end a run, for kill and restart. How far a stop has come is part of the record:
+ * an agent that comes back goes on with it and begins nothing anew.
  */
-import type { Moment, StopProgress } from '../state/store.js';
-import type { Draft } from './draft.js';
-import { nextKillRetry } from './kill-backoff.js';
-import { planStop, rungAt, type StopPlan } from './stop-plan.js';
+import type { Moment, StopProgress } from '../../state/store.js';
+import type { Draft } from '../draft.js';
+import { nextKillRetry } from '../kill-backoff.js';
+import { planStop, rungAt, type StopPlan } from '../stop-plan.js';
 
 /** Asks the run in hand to end, or goes on with asking. */
 export function beginStop(draft: Draft, runId: string): void {
