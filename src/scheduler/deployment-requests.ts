@@ -20,7 +20,7 @@ export class DeploymentRequests {
 
   /** Marks a deployment failed, and reverts when its groups ask for it. @throws AgentError not_found, bad_request */
   fail(deploymentId: string): Promise<Evaluated & { readonly revertedTo: number | undefined }> {
-    return this.#turns.take(async () => {
+    return this.#turns.takeCaughtUp(async () => {
       const beganAfter = this.#deps.store.index();
       const { job, deployment } = this.#active(deploymentId);
       const revert = Object.values(deployment.groups).some(({ autoRevert }) => autoRevert);
@@ -34,7 +34,7 @@ export class DeploymentRequests {
 
   /** Lets a deployment wait, or go on. @throws AgentError not_found, bad_request */
   pause(deploymentId: string, pause: boolean): Promise<Evaluated> {
-    return this.#turns.take(async () => {
+    return this.#turns.takeCaughtUp(async () => {
       const { store, clock } = this.#deps;
       const beganAfter = store.index();
       const { job, deployment } = this.#active(deploymentId);
@@ -53,7 +53,7 @@ export class DeploymentRequests {
     deploymentId: string,
     said: { readonly healthy: readonly string[]; readonly unhealthy: readonly string[] },
   ): Promise<Evaluated> {
-    return this.#turns.take(async () => {
+    return this.#turns.takeCaughtUp(async () => {
       const { store, allocs, clock } = this.#deps;
       const beganAfter = store.index();
       const { job, deployment } = this.#active(deploymentId);

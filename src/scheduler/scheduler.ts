@@ -59,7 +59,7 @@ export class Scheduler {
 
   /** @throws AgentError conflict, store_unavailable */
   register(spec: Job, checkIndex?: number): Promise<Evaluated> {
-    return this.#turns.take(async () => {
+    return this.#turns.takeCaughtUp(async () => {
       const { store, clock } = this.#deps;
       const beganAfter = store.index();
       const before = store.getJob(spec.id);
@@ -147,7 +147,7 @@ export class Scheduler {
 
   /** Runs a parameterized job. The same token again gives the job that was made then. @throws AgentError not_found, bad_request */
   dispatch(jobId: string, dispatch: Dispatch): Promise<Launched> {
-    return this.#turns.take(async () => {
+    return this.#turns.takeCaughtUp(async () => {
       const { store, clock } = this.#deps;
       const parent = jobOf(store, jobId);
       const token = dispatch.idempotencyToken;
@@ -162,7 +162,7 @@ export class Scheduler {
 
   /** Launches a periodic job now, whatever the clock says. @throws AgentError not_found, bad_request */
   forcePeriodic(jobId: string): Promise<Launched> {
-    return this.#turns.take(async () => {
+    return this.#turns.takeCaughtUp(async () => {
       const { store, clock } = this.#deps;
       const parent = jobOf(store, jobId);
       if (parent.spec.periodic === undefined || parent.stopped) {

@@ -26,6 +26,19 @@ export class Turns {
     return result;
   }
 
+  /**
+   * The same for work that decides from reads. They do not show what is kept for the disk: that is written first, or it
+   * would be overwritten.
+   * @throws AgentError store_unavailable
+   */
+  takeCaughtUp<T>(work: () => Promise<T>): Promise<T> {
+    return this.take(async () => {
+      const { store } = this.#deps;
+      if (store.keptChanges() > 0) await store.commit([], { whenRefused: 'reject' });
+      return work();
+    });
+  }
+
   /** Looks at a job again because something happened to it. Never rejects: what cannot be done now is tried later. */
   async reconsider(jobId: string): Promise<void> {
     const { allocs, store, logger } = this.#deps;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -7,7 +7,8 @@ import fc from 'fast-check';
 import { systemClock } from '../../../src/base/clock.js';
 import { isPopulated, killLeaf, removeLeaf, removeTree } from '../../../src/executor/cgroup-leaf.js';
 import { cpuShares, cpuWeight, memoryLimits } from '../../../src/executor/cgroup-limits.js';
-import { Cgroups, leafName, parseCgroupMounts, type CgroupMounts } from '../../../src/executor/cgroups.js';
+import { parseCgroupMounts, type CgroupMounts } from '../../../src/executor/cgroup-roots.js';
+import { Cgroups, leafName } from '../../../src/executor/cgroups.js';
 import { until } from '../../helpers/until.js';
 
 const MIB = 1024 * 1024;
@@ -86,6 +87,7 @@ describe('cgroups of this host', () => {
     cpuShares: 512,
     cpuQuotaPercent: 150,
     pidsMax: 20,
+    ...{ swapMax: 16 * MIB, cores: 0, ioWeight: undefined, ioReadBps: 8 * MIB, ioWriteBps: 4 * MIB },
   };
 
   it('G27: are none, with the reason, where nothing may be made', () => {
@@ -115,6 +117,18 @@ describe('cgroups of this host', () => {
     assert.equal(created.leaf.unified, join(mount, 'x.slice/leaf'));
     assert.deepEqual(cgroups.executorProcs, [join(mount, 'x.slice/executors/cgroup.procs')]);
     rmSync(mount, { recursive: true });
+  });
+
+  it('are joined by `tasks` on v1, which does not wait for all processors', () => {
+    const dir = mkdtempSync(join(tmpdir(), 'holdfast-cgroup-'));
+    const [unified, memory] = [join(dir, 'unified'), join(dir, 'memory')];
+    for (const mount of [unified, memory]) mkdirSync(mount);
+    const cgroups = Cgroups.open({ root: 'x.slice', mounts: { unified, v1: new Map([['memory', memory]]) } });
+    assert.deepEqual(cgroups.executorProcs, [
+      join(unified, 'x.slice/executors/cgroup.procs'),
+      join(memory, 'x.slice/executors/tasks'),
+    ]);
+    rmSync(dir, { recursive: true });
   });
 
   const root = `holdfast-test-${process.pid}-cgroups.slice`;
