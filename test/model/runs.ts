@@ -1,6 +1,6 @@
 /** How often models are run, and how a run and its failure are told. */
 import type { TestContext } from 'node:test';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 
 /** Enough to find what is easy to find, quickly; HOLDFAST_MODEL_RUNS asks for more. */
 export const MODEL_RUNS = Number(process.env['HOLDFAST_MODEL_RUNS'] ?? 1000);
