@@ -217,6 +217,7 @@ struct executor {
 	size_t title_cap;
 	bool adopted;
 	bool adopted_before_exec; /* the one before us died before it knew whether exec happened */
+	const char *born_in;      /* of self_procs: the one where we need not move, NULL = none */
 	int self_procs_error;     /* of moving ourselves, 0 or errno */
 
 	enum phase phase;
@@ -261,11 +262,21 @@ _Noreturn void executor_loop(struct executor *x);
 /* setup.c: the whole life of an executor. A set-up that fails is a start that failed, and on record. */
 _Noreturn void executor_run(struct executor *x);
 _Noreturn void executor_adopt(struct executor *x);
-/* Moves this process where executors are to be. 0 or -errno; all of it is best effort. */
+/*
+ * The one of self_procs that an executor can be born in: on the v2 tree. Moving there afterwards waits for a grace period of RCU, some
+ * 10 ms. Notes it in x->born_in. -1 when there is none.
+ */
+int open_birth_group(struct executor *x);
+/* Moves this process where executors are to be, unless it was born there. 0 or -errno; all of it is best effort. */
 int join_self_procs(const struct executor *x);
 
 /* spawn.c: starts the child and lets it run once it is on record. Calls start_failed itself. */
 void spawn_leader(struct executor *x);
+/*
+ * Like fork, with a pidfd, and into the cgroup (-1 = none) when it can be: some kernels kill what is born so at once. Returns the pid
+ * (0 in the child) or -errno.
+ */
+pid_t clone_child(int cgroup, int *ret_pidfd, bool *ret_into_cgroup);
 /* The report pipe is readable. */
 void spawn_report(struct executor *x);
 const char *stage_name(enum stage stage);

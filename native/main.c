@@ -73,6 +73,40 @@ static int wait_for_report(int from, pid_t child) {
 	return report.told;
 }
 
+/*
+ * Forks the executor, where it can be into its cgroup. One that was killed at its birth has said nothing and done nothing, and is made
+ * again the old way. Returns the pid (0 in the executor) or less.
+ */
+static pid_t fork_executor(struct executor *x) {
+	int alive[2], pidfd = -1;
+	bool is_born_there = false;
+	AUTO_FD group = open_birth_group(x);
+	if (group >= 0 && pipe2(alive, O_CLOEXEC) == 0) {
+		char byte = 0;
+		pid_t pid = clone_child(group, &pidfd, &is_born_there);
+		if (pid == 0) {
+			close_fd(&alive[0]);
+			(void) write_full(alive[1], &byte, 1);
+			close_fd(&alive[1]);
+			if (!is_born_there)
+				x->born_in = NULL;
+			return 0;
+		}
+		close_fd(&pidfd);
+		close_fd(&alive[1]);
+		ssize_t n;
+		do {
+			n = read(alive[0], &byte, 1);
+		} while (n < 0 && errno == EINTR);
+		close_fd(&alive[0]);
+		/* Only at the end of the pipe is it certain that nobody is there. */
+		if (pid > 0 && n != 0)
+			return pid;
+	}
+	x->born_in = NULL;
+	return fork();
+}
+
 /* Forks twice. Returns the exit status in the foreground process, -1 in the executor. */
 static int daemonize(struct executor *x) {
 	int pipes[2];
@@ -89,7 +123,7 @@ static int daemonize(struct executor *x) {
 	x->told = pipes[1];
 	if (setsid() < 0)
 		_exit(TOLD_NO_SETUP);
-	pid_t grandchild = fork();
+	pid_t grandchild = fork_executor(x);
 	if (grandchild != 0)
 		_exit(grandchild < 0 ? TOLD_NO_SETUP : 0);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);

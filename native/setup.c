@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /*
@@ -39,10 +41,27 @@ static int set_signals(struct executor *x) {
 	return x->signals < 0 ? -errno : watch(x, x->signals, EPOLLIN, SOURCE_SIGNALS, 0);
 }
 
+int open_birth_group(struct executor *x) {
+	for (char **procs = x->spec.self_procs; *procs; procs++) {
+		char dir[4096];
+		struct statfs fs;
+		const char *end = strrchr(*procs, '/');
+		if (!end || format_text(dir, sizeof dir, "%.*s", (int) (end - *procs), *procs) >= (int) sizeof dir)
+			continue;
+		int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC) {
+			x->born_in = *procs;
+			return fd;
+		}
+		close_fd(&fd);
+	}
+	return -1;
+}
+
 int join_self_procs(const struct executor *x) {
 	int result = 0;
 	for (char **procs = x->spec.self_procs; *procs; procs++) {
-		int r = write_file(*procs, "0");
+		int r = *procs == x->born_in ? 0 : write_file(*procs, "0");
 		if (r < 0)
 			result = r;
 	}

@@ -48,8 +48,7 @@ const char *stage_name(enum stage stage) {
 	return stage_names[stage];
 }
 
-/* Like fork, with a pidfd, and into the cgroup when it can be. Returns the pid (0 in the child) or -errno. */
-static pid_t clone_child(int cgroup, int *ret_pidfd, bool *ret_into_cgroup) {
+pid_t clone_child(int cgroup, int *ret_pidfd, bool *ret_into_cgroup) {
 	int pidfd = -1;
 	struct clone_args args = {
 		.flags = CLONE_PIDFD, .pidfd = (uint64_t) (uintptr_t) &pidfd, .exit_signal = SIGCHLD

@@ -35,6 +35,11 @@ export interface CreatedLeaf extends PlannedLeaf {
   readonly unmet: readonly UnmetLimit[];
 }
 
+/**
+ * By which a process of one thread joins a v1 group. Not `cgroup.procs`: a write to that waits for a grace period of RCU,
+ * some 10 ms (measured), because a process of several threads must be held still.
+ */
+export const V1_JOIN_FILE = 'tasks';
 export const DEFAULT_CGROUP_ROOT = 'holdfast.slice';
 const EXECUTORS = 'executors';
 /** v1 controllers a leaf is made in. The freezer only where there is no v2 tree to kill by. */
@@ -69,7 +74,7 @@ export class Cgroups {
   readonly missing: readonly string[];
   /** Controllers whose limits can be set. */
   readonly controllers: ReadonlySet<string>;
-  /** `cgroup.procs` files that executors move themselves into. */
+  /** Files by which executors move themselves into their group, one a hierarchy. */
   readonly executorProcs: readonly string[];
   readonly #unified: string | undefined;
   readonly #v1: ReadonlyMap<string, string>;
@@ -98,8 +103,9 @@ export class Cgroups {
     const v2Controllers =
       this.#unified === undefined ? [] : readWords(this.#unified, 'cgroup.subtree_control');
     this.controllers = new Set([...v1Controllers, ...v2Controllers]);
+    const joinFile = (dir: string): string => (dir === this.#unified ? 'cgroup.procs' : V1_JOIN_FILE);
     this.executorProcs =
-      this.mode === 'none' ? [] : (made?.roots ?? []).map((dir) => join(dir, EXECUTORS, 'cgroup.procs'));
+      this.mode === 'none' ? [] : (made?.roots ?? []).map((dir) => join(dir, EXECUTORS, joinFile(dir)));
     this.missing = missing;
   }
 

@@ -40,9 +40,9 @@ export interface ExecutorSpec {
   readonly log: SpecLog | undefined;
   /** Directory of the cgroup v2 leaf the workload is born in. */
   readonly cgroup: string | undefined;
-  /** `cgroup.procs` files (v1) that the workload writes itself into. */
+  /** `tasks` files (v1) that the workload writes itself into. */
   readonly joinProcs: readonly string[];
-  /** `cgroup.procs` files that the executor moves itself into; its failure there is only noted. */
+  /** Files (`cgroup.procs` of v2, `tasks` of v1) that the executor writes itself into; its failure there is only noted. */
   readonly selfProcs: readonly string[];
   /** True: hold the workload until GO. */
   readonly gate: boolean;

@@ -86,6 +86,7 @@ export class Scheduler {
   /** @throws AgentError conflict, store_unavailable */
   register(spec: Job, checkIndex?: number): Promise<Evaluated> {
     return this.#inTurn(async () => {
+      await this.#caughtUp();
       const { store, clock } = this.#deps;
       const beganAfter = store.index();
       const before = store.getJob(spec.id);
@@ -174,6 +175,7 @@ export class Scheduler {
   /** Runs a parameterized job. The same token again gives the job that was made then. @throws AgentError not_found, bad_request */
   dispatch(jobId: string, dispatch: Dispatch): Promise<Launched> {
     return this.#inTurn(async () => {
+      await this.#caughtUp();
       const { store, clock } = this.#deps;
       const { record: parent } = this.#job(jobId);
       const token = dispatch.idempotencyToken;
@@ -189,6 +191,7 @@ export class Scheduler {
   /** Launches a periodic job now, whatever the clock says. @throws AgentError not_found, bad_request */
   forcePeriodic(jobId: string): Promise<Launched> {
     return this.#inTurn(async () => {
+      await this.#caughtUp();
       const { clock } = this.#deps;
       const { record: parent } = this.#job(jobId);
       if (parent.spec.periodic === undefined || parent.stopped) {
@@ -208,6 +211,7 @@ export class Scheduler {
   /** Marks a deployment failed, and reverts when its groups ask for it. @throws AgentError not_found, bad_request */
   failDeployment(deploymentId: string): Promise<Evaluated & { readonly revertedTo: number | undefined }> {
     return this.#inTurn(async () => {
+      await this.#caughtUp();
       const beganAfter = this.#deps.store.index();
       const { job, deployment } = this.#activeDeployment(deploymentId);
       const revert = Object.values(deployment.groups).some(({ autoRevert }) => autoRevert);
@@ -226,6 +230,7 @@ export class Scheduler {
   /** Lets a deployment wait, or go on. @throws AgentError not_found, bad_request */
   pauseDeployment(deploymentId: string, pause: boolean): Promise<Evaluated> {
     return this.#inTurn(async () => {
+      await this.#caughtUp();
       const { store, clock } = this.#deps;
       const beganAfter = store.index();
       const { job, deployment } = this.#activeDeployment(deploymentId);
@@ -249,6 +254,7 @@ export class Scheduler {
     said: { readonly healthy: readonly string[]; readonly unhealthy: readonly string[] },
   ): Promise<Evaluated> {
     return this.#inTurn(async () => {
+      await this.#caughtUp();
       const { store, allocs, clock } = this.#deps;
       const beganAfter = store.index();
       const { job, deployment } = this.#activeDeployment(deploymentId);
@@ -277,6 +283,14 @@ export class Scheduler {
   /** Looks at every job again, in its turn: this host takes new allocs again. */
   reconsiderAll(): void {
     for (const { record: job } of this.#deps.store.listJobs()) void this.#reconsider(job.id);
+  }
+
+  /**
+   * Reads do not show what is kept for the disk: whoever decides from them lets that be written first, or overwrites it.
+   * @throws AgentError store_unavailable
+   */
+  async #caughtUp(): Promise<void> {
+    if (this.#deps.store.keptChanges() > 0) await this.#deps.store.commit([], { whenRefused: 'reject' });
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {

@@ -21,11 +21,19 @@ import { World, type Life } from './scripted-driver.js';
 
 class Refusal extends Error {}
 
+/** The rows of the feed are told, but not kept: to copy them takes a lot of time. */
+class HistoryWithoutFeed extends MemoryHistory {
+  override addFeedRow(row: FeedRow): void {
+    super.addFeedRow({ ...row, payload: NOTHING });
+  }
+}
+const NOTHING: FeedRow['payload'] = { topic: 'Node', type: 'NodeSchedulingUpdated', scheduling: '' };
+
 /** Rows that stay, on a disk that refuses writes when told to. */
 export class Disk implements Tables {
   readonly #undo = new UndoLog();
   readonly records = new MemoryRecords(this.#undo);
-  readonly history = new MemoryHistory(this.#undo, (allocId) => this.records.jobIdOf(allocId));
+  readonly history: MemoryHistory;
   readonly scheduling = new MemoryScheduling(this.#undo);
   refusing = false;
   /** Its agent was killed and not buried yet. */
@@ -33,6 +41,11 @@ export class Disk implements Tables {
   onWritten: () => void = () => undefined;
   onWrite: () => void = () => undefined;
   #depth = 0;
+
+  constructor(keepsFeed: boolean) {
+    const History = keepsFeed ? MemoryHistory : HistoryWithoutFeed;
+    this.history = new History(this.#undo, (allocId) => this.records.jobIdOf(allocId));
+  }
 
   transact<T>(work: () => T): T {
     if (this.#depth === 0) {
@@ -79,12 +92,14 @@ export interface RigOptions {
   /** How checks ask. */
   readonly probe?: Probe;
   readonly mayPlace?: () => boolean;
+  /** False when nobody reads the feed again: then it takes less time. */
+  readonly keepsFeed?: boolean;
 }
 
 export class Rig {
   readonly clock = new FakeClock();
   readonly world = new World(this.clock);
-  readonly disk = new Disk();
+  readonly disk: Disk;
   /** Every event that was told, in the order told. */
   readonly told: TaskEventRow[] = [];
   readonly removedDirs: string[] = [];
@@ -99,6 +114,7 @@ export class Rig {
 
   constructor(options: RigOptions = {}) {
     this.#options = options;
+    this.disk = new Disk(options.keepsFeed ?? true);
     const countDown = (): void => {
       this.#countDown();
     };

@@ -133,6 +133,28 @@ describe('cgroup v2 leaf', needs(V2, 'cgroup v2'), () => {
     await run.exit();
     await until('the executor is gone', () => !isAlive(run.executor));
   });
+
+  it('executors are born where they are to be: no file is written for that', async () => {
+    await using cgroup = new Cgroup(V2);
+    const selfProcs = [join(cgroup.dir, 'no-such-file')];
+    await using run = await new Run({ sh: 'exec sleep 1000', selfProcs }).started();
+    assert.deepEqual(cgroup.pids().sort(), [run.executor.pid, run.workload.pid].sort());
+    assert.equal(run.status()['self_procs_errno'], undefined);
+    await run.stop(0, 0);
+    await run.exit();
+    await until('the executor is gone', () => !isAlive(run.executor));
+  });
+
+  it('an executor that the kernel kills at its birth is made again, and moves itself', async () => {
+    await using cgroup = new Cgroup(V2);
+    writeFileSync(join(cgroup.dir, 'cgroup.kill'), '1');
+    const selfProcs = [join(cgroup.dir, 'cgroup.procs')];
+    await using run = await new Run({ sh: 'exec sleep 1000', selfProcs }).started();
+    assert.deepEqual(cgroup.pids().sort(), [run.executor.pid, run.workload.pid].sort());
+    await run.stop(0, 0);
+    await run.exit();
+    await until('the executor is gone', () => !isAlive(run.executor));
+  });
 });
 
 describe('memory of a v1 cgroup', needs(V1_MEMORY, 'cgroup v1 memory'), () => {
@@ -148,7 +170,7 @@ describe('memory of a v1 cgroup', needs(V1_MEMORY, 'cgroup v1 memory'), () => {
       writeFileSync(join(cgroup.dir, 'memory.limit_in_bytes'), String(LIMIT_BYTES));
       await using run = await new Run({
         sh,
-        joinProcs: [join(cgroup.dir, 'cgroup.procs')],
+        joinProcs: [join(cgroup.dir, 'tasks')],
         memoryEvents: join(cgroup.dir, 'memory.oom_control'),
         memoryPeak: join(cgroup.dir, 'memory.max_usage_in_bytes'),
       }).started();
@@ -163,7 +185,7 @@ describe('memory of a v1 cgroup', needs(V1_MEMORY, 'cgroup v1 memory'), () => {
     await using cgroup = new Cgroup(V1_MEMORY);
     await using run = await new Run({
       sh: 'exec sleep 1000',
-      joinProcs: [join(cgroup.dir, 'cgroup.procs')],
+      joinProcs: [join(cgroup.dir, 'tasks')],
       memoryEvents: join(cgroup.dir, 'memory.oom_control'),
     }).started();
     process.kill(run.workload.pid, 'SIGKILL');

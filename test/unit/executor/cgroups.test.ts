@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -115,6 +115,18 @@ describe('cgroups of this host', () => {
     assert.equal(created.leaf.unified, join(mount, 'x.slice/leaf'));
     assert.deepEqual(cgroups.executorProcs, [join(mount, 'x.slice/executors/cgroup.procs')]);
     rmSync(mount, { recursive: true });
+  });
+
+  it('are joined by `tasks` on v1, which does not wait for all processors', () => {
+    const dir = mkdtempSync(join(tmpdir(), 'holdfast-cgroup-'));
+    const [unified, memory] = [join(dir, 'unified'), join(dir, 'memory')];
+    for (const mount of [unified, memory]) mkdirSync(mount);
+    const cgroups = Cgroups.open({ root: 'x.slice', mounts: { unified, v1: new Map([['memory', memory]]) } });
+    assert.deepEqual(cgroups.executorProcs, [
+      join(unified, 'x.slice/executors/cgroup.procs'),
+      join(memory, 'x.slice/executors/tasks'),
+    ]);
+    rmSync(dir, { recursive: true });
   });
 
   const root = `holdfast-test-${process.pid}-cgroups.slice`;
