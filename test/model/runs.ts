@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test';
 <<<<<<< HEAD
 import fc from '../helpers/properties.js';
 =======
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import { SHORTEST_HISTORY } from './history.js';
 >>>>>>> main
 
