@@ -2,12 +2,8 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-<<<<<<< HEAD
-import fc from '../helpers/properties.js';
-=======
 import fc from '../helpers/properties.js';
 import { SHORTEST_HISTORY } from './history.js';
->>>>>>> main
 
 /** Histories that a model lives through; HOLDFAST_MODEL_RUNS asks for more. */
 export const MODEL_RUNS = Number(process.env['HOLDFAST_MODEL_RUNS'] ?? 1000);
