@@ -66,7 +66,7 @@ describe('alloc runner', () => {
     assert.equal(seen.writes, 0, 'settings are of the job');
     scene.rig.world.exit(scene.workload(), EXIT_1);
     await scene.rig.pass(0);
-    assert.notEqual(seen.writes as number, 0);
+    assert.notEqual(seen.writes, 0);
   });
 
   it('HandlesArtifactFailure: a task that retries does not hold back its sibling', async () => {
