@@ -17,7 +17,7 @@ import {
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import { until } from '../helpers/until.js';
 import { EXECUTOR, IS_ROOT, Run } from './harness.js';
 

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { systemClock } from '../../../src/base/clock.js';
 import { isPopulated, killLeaf, removeLeaf, removeTree } from '../../../src/executor/cgroup-leaf.js';
 import { cpuShares, cpuWeight, memoryLimits } from '../../../src/executor/cgroup-limits.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { parseJobFile, parseJobJson, renderFaults, type JobResult } from '../../../src/jobspec/parse.js';
 import { jobSpecToWire } from '../../../src/api/wire.js';
 import type { Job, Task } from '../../../src/jobspec/types.js';
