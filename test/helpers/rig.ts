@@ -6,6 +6,7 @@ import { sleep, type Clock } from '../../src/base/clock.js';
 import { silentLogger, type Logger } from '../../src/base/log.js';
 import { AllocTable } from '../../src/allocrunner/alloc-table.js';
 import type { Probe } from '../../src/allocrunner/checks/probe.js';
+import type { Driver } from '../../src/drivers/driver.js';
 import { Scheduler } from '../../src/scheduler/scheduler.js';
 import { DEFAULT_STORE_LIMITS } from '../../src/state/limits.js';
 import { MemoryHistory } from '../../src/state/memory-history.js';
@@ -92,6 +93,8 @@ export interface RigOptions {
   /** How checks ask. */
   readonly probe?: Probe;
   readonly mayPlace?: () => boolean;
+  /** What runs tasks, instead of the world. */
+  readonly driver?: Driver;
   /** False when nobody reads the feed again: then it takes less time. */
   readonly keepsFeed?: boolean;
 }
@@ -137,6 +140,7 @@ export class Rig {
   async start(): Promise<void> {
     this.agent = this.#newAgent();
     await this.agent.scheduler.restore();
+    await this.agent.scheduler.start();
   }
 
   /** SIGKILL, now. */
@@ -220,7 +224,7 @@ export class Rig {
       logger,
       store,
       bootId: this.world.bootId,
-      driver: () => driver,
+      driver: () => this.#options.driver ?? driver,
       hooks: [this.#slowHook(clock), ...(this.#options.hooks ?? [])],
       maxKillTimeoutMs: () => this.#options.maxKillTimeoutMs ?? 30_000,
       agentEnv: {},

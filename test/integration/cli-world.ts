@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { errnoOf } from '../../src/base/errors.js';
-import { parseCgroupMounts } from '../../src/executor/cgroups.js';
+import { parseCgroupMounts } from '../../src/executor/cgroup-roots.js';
 import { until } from '../helpers/until.js';
 
 export const CLI = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));

@@ -1,5 +1,5 @@
 /** A history: the commands that a model is to live through, in order, and which of them it could carry out. */
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 
 /** Commands of a model `M` over a real thing `R`. */
 type Command<M extends object, R> = fc.AsyncCommand<M, R>;

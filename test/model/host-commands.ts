@@ -1,6 +1,6 @@
 /** What can happen to a host, as commands of fast-check, and what must be true of it whatever happened. */
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import { AgentError } from '../../src/base/errors.js';
 import type { ExitResult } from '../../src/events/exit-result.js';
 import type { Job, RestartPolicy } from '../../src/jobspec/types.js';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import { SHORTEST_HISTORY } from './history.js';
 
 /** Histories that a model lives through; HOLDFAST_MODEL_RUNS asks for more. */

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import type { Job } from '../../src/jobspec/types.js';
 import { Rig } from '../helpers/rig.js';
 import { aGroup, aJob, aPolicy, aTask } from '../helpers/specs.js';

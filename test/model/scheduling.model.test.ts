@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import { isActive } from '../../src/scheduler/deployment.js';
 import { Rig } from '../helpers/rig.js';
 import { assertTruthAtRest, comeToRest, hostCommands, type Model } from './host-commands.js';

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import type { JobType, RestartPolicy } from '../../src/jobspec/types.js';
 import { Rig } from '../helpers/rig.js';
 import { aGroup, aJob, aPolicy, aTask } from '../helpers/specs.js';
