@@ -73,7 +73,7 @@ const ASKS: Readonly<Record<string, (line: string) => readonly string[]>> = {
     ];
   },
   // What completion puts on the screen there is told by functions of these names.
-  zsh: (line) => [
+  zsh: () => [
     '-f',
     '-c',
     `compdef() { : }
