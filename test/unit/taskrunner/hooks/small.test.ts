@@ -30,15 +30,11 @@ describe('dispatch_payload', () => {
     assert.deepEqual(readFileSync(join(world.dirs.localDir, 'in/put')), payload);
   });
 
-  it('DispatchHook_NoPayload: nothing to do is done', async () => {
+  it('DispatchHook_NoPayload: nothing to do is nothing to remember', async () => {
     using world = new HookWorld();
-    assert.deepEqual(await dispatchPayloadHook.prestart?.(world.context({ dispatchPayload })), {
-      done: 'always',
-    });
+    assert.equal(await dispatchPayloadHook.prestart?.(world.context({ dispatchPayload })), undefined);
     const payload = Buffer.from('x');
-    assert.deepEqual(await dispatchPayloadHook.prestart?.(world.context({}, { payload })), {
-      done: 'always',
-    });
+    assert.equal(await dispatchPayloadHook.prestart?.(world.context({}, { payload })), undefined);
   });
 
   it('DispatchHook_Error: out of local, or through a link, it is not written', async () => {
