@@ -91,6 +91,7 @@ export async function startAgent(
     const executorPath = findExecutor();
     const cgroups = Cgroups.open({ root: config.cgroupRoot });
     const launcher = scope.own('launcher', new Launcher({ clock, logger, executorPath }));
+    if (launcher.pid !== undefined) cgroups.admitLauncher(launcher.pid);
     const isolation = probeIsolation(executorPath, process.getuid?.() ?? 0);
     const drivers = createDrivers({
       isolation,

@@ -1,28 +1,51 @@
 /** Owns what this host lets us do to tasks, and for each thing it does not, what the operator can do about it. Pure. */
 import type { HostCapability } from '../api/operations.js';
-import type { Cgroups } from '../executor/cgroups.js';
+import type { CgroupFeature, Cgroups } from '../executor/cgroups.js';
 import type { HostIsolation } from '../executor/host-isolation.js';
 
 export interface HostSeen {
-  readonly cgroups: Pick<Cgroups, 'mode' | 'controllers' | 'missing'>;
+  readonly cgroups: Pick<Cgroups, 'mode' | 'controllers' | 'features' | 'missing'>;
   readonly uid: number;
   readonly isolation: HostIsolation;
 }
 
 /** In the order of what an operator misses most. */
 export function decideCapabilities({ cgroups, uid, isolation }: HostSeen): readonly HostCapability[] {
-  const { mode, controllers } = cgroups;
+  const { mode, controllers, features } = cgroups;
   const limit = (name: string, controller: string, without: string): HostCapability => {
     const has = controllers.has(controller);
     return has
       ? { name, available: true, detail: `by the ${controller} controller of cgroup ${mode}`, cure: '' }
       : { name, available: false, detail: without, cure: cureFor(controller, { cgroups, uid, isolation }) };
   };
+  const feature = (
+    name: string,
+    wanted: CgroupFeature,
+    controller: string,
+    says: { readonly how: string; readonly without: string; readonly cure: string },
+  ): HostCapability => {
+    if (!controllers.has(controller)) return limit(name, controller, says.without);
+    return features.has(wanted)
+      ? { name, available: true, detail: says.how, cure: '' }
+      : { name, available: false, detail: says.without, cure: says.cure };
+  };
   const isRoot = uid === 0;
   return [
     limit('limit memory', 'memory', 'a task may take all memory of the host'),
     limit('limit CPU time', 'cpu', 'cpu and cpu_percent have no effect'),
     limit('limit processes', 'pids', 'pids has no effect: a fork bomb hits the host'),
+    feature('limit swap', 'swap', 'memory', {
+      how: `by the memory controller of cgroup ${mode}`,
+      without: 'memory_swap has no effect: a task may take swap beyond its memory',
+      cure: 'use a kernel with CONFIG_SWAP; on cgroup v1 start it with swapaccount=1',
+    }),
+    limit('reserve cores', 'cpuset', 'a task that asks for cores does not start'),
+    limit('limit disk I/O', 'io', 'io_read and io_write have no effect'),
+    feature('share disks by weight', 'io_weight', 'io', {
+      how: 'by the I/O scheduler bfq, or iocost, on disks that use it',
+      without: 'io_weight has no effect',
+      cure: 'use a kernel with CONFIG_IOSCHED_BFQ or CONFIG_BLK_CGROUP_IOCOST',
+    }),
     limit('notice OOM kills', 'memory', 'a task killed for want of memory looks like any SIGKILL'),
     {
       name: 'kill whole trees',

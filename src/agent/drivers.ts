@@ -24,6 +24,7 @@ export function createDrivers(options: {
   readonly exec: ExecSettings;
 }): DriverRegistry {
   const { clock, logger, bootId, runsDir } = options;
+  const processors = cpus();
   const common = {
     clock,
     bootId,
@@ -33,7 +34,7 @@ export function createDrivers(options: {
     executorPath: options.executorPath,
     launcher: options.launcher,
     table: new ProcessTable(clock),
-    hostCpuMhz: hostCpuMhz(cpus()),
+    hostCpus: { mhz: hostCpuMhz(processors), cores: processors.length },
   };
   return new DriverRegistry([
     new RawExecDriver(common),

@@ -56,13 +56,16 @@ export async function runAgent(options: AgentOptions): Promise<never> {
 
 /**
  * `holdfast dev`: an agent on a temporary directory, told in plain text. Runs `jobFile` if there is one. Stops its
- * tasks and removes everything when it ends: by a signal, or when all jobs of the file are over.
+ * tasks and removes everything when it ends: by a signal, when nobody reads on what it prints (a closed window, `| head`),
+ * or when all jobs of the file are over.
  */
 export async function runDev(
   options: AgentOptions & { readonly jobFile?: string | undefined; readonly inputs?: Inputs | undefined },
 ): Promise<never> {
   // Checked first: a fault in it is no reason to start anything.
   const job = options.jobFile === undefined ? undefined : await readJob(options.jobFile, options.inputs);
+  const leave = new AbortController();
+  const left = whenDevIsLeft();
   const temporary = await mkdtemp(join(tmpdir(), 'holdfast-dev-'));
   const config = await readConfig({ ...options, dataDir: temporary, socket: options.socket });
   let agent: Agent;
@@ -75,16 +78,31 @@ export async function runDev(
   process.stdout.write(`holdfast dev: temporary data in ${temporary}\n`);
   process.stdout.write(`  try it: HOLDFAST_ADDR=unix://${config.socket} holdfast ps    (Ctrl-C ends it)\n`);
   printEvents(agent.store, process.stdout);
-  const leave = new AbortController();
-  const signalled = nextSignal(['SIGTERM', 'SIGINT']).then((signal) => {
-    process.stdout.write(`holdfast dev: ${signal}, stopping what runs\n`);
+  const told = left.then((why) => {
+    process.stdout.write(`holdfast dev: ${why}, stopping what runs\n`);
     leave.abort();
   });
-  const code = job === undefined ? await signalled.then(() => 0) : await runJob(agent, job, leave.signal);
+  const code = job === undefined ? await told.then(() => 0) : await runJob(agent, job, leave.signal);
   await stopEverything(agent);
   await agent.close();
   await rm(temporary, { recursive: true, force: true });
   process.exit(code);
+}
+
+/**
+ * Resolves to what ended `holdfast dev`. From now on output that nobody reads is dropped: whatever goes wrong with a
+ * terminal, the tasks are stopped and the directory is removed.
+ */
+function whenDevIsLeft(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const stream of [process.stdout, process.stderr]) {
+      stream.removeAllListeners('error');
+      stream.on('error', () => {
+        resolve('nobody reads on');
+      });
+    }
+    void nextSignal(['SIGTERM', 'SIGINT', 'SIGHUP']).then(resolve);
+  });
 }
 
 /** Takes SIGHUP from its making on: one that comes while the agent starts must not end it, and is answered afterwards. */

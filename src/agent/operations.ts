@@ -5,7 +5,8 @@ import type { AgentOperations, JobChange, NodeFacts } from '../api/operations.js
 import { AgentError } from '../base/errors.js';
 import type { Collector } from '../scheduler/collector.js';
 import type { Drainer } from '../scheduler/drainer.js';
-import type { Evaluated, Scheduler } from '../scheduler/scheduler.js';
+import type { Evaluated } from '../scheduler/evaluated.js';
+import type { Scheduler } from '../scheduler/scheduler.js';
 import type { StateStore } from '../state/store.js';
 import type { Doctor } from './doctor.js';
 import type { HostSampler } from '../stats/host.js';
@@ -49,9 +50,9 @@ export function createOperations(deps: OperationsDeps): AgentOperations {
     dispatchJob: (jobId, dispatch) => scheduler.dispatch(jobId, dispatch),
     forcePeriodic: (jobId) => scheduler.forcePeriodic(jobId),
     nextLaunchMs: (jobId) => scheduler.nextLaunchMs(jobId),
-    failDeployment: (id) => scheduler.failDeployment(id),
-    pauseDeployment: (id, pause) => scheduler.pauseDeployment(id, pause),
-    setAllocHealth: (id, said) => scheduler.setHealth(id, said),
+    failDeployment: (id) => scheduler.deploymentRequests.fail(id),
+    pauseDeployment: (id, pause) => scheduler.deploymentRequests.pause(id, pause),
+    setAllocHealth: (id, said) => scheduler.deploymentRequests.setHealth(id, said),
     collectGarbage: () => deps.collector.collectAll(),
     collectAlloc: (allocId) => deps.collector.collect(allocId),
     restartAlloc: (allocId, { task, allTasks }) => {

@@ -1,6 +1,7 @@
 /** Owns the way from stored allocs to the wire. Pure: what a shape needs besides its record is passed in. */
 import type { Task } from '../jobspec/types.js';
 import type { AllocRecord, Indexed, JobRecord, TaskRecord } from '../state/store.js';
+import { allocatedToWire } from './allocated-to-wire.js';
 import { taskStateToWire, type InForceOf, type PidOf } from './task-to-wire.js';
 import {
   msToNs,
@@ -120,6 +121,7 @@ export function allocToWire(
     Job: job?.wire ?? null,
     Resources: sumResources(group?.tasks ?? []),
     TaskResources: Object.fromEntries(group?.tasks.map((task) => [task.name, resourcesToWire(task)]) ?? []),
+    AllocatedResources: allocatedToWire(alloc.record, group),
     Metrics: {},
   };
 }

@@ -7,6 +7,7 @@
  */
 export type * from './wire/agent.js';
 export type * from './wire/alloc.js';
+export type * from './wire/allocated.js';
 export type * from './wire/check.js';
 export type * from './wire/deployment.js';
 export type * from './wire/doctor.js';

@@ -9,6 +9,8 @@ process.stdout.on('error', (error) => {
   if (errnoOf(error) === 'EPIPE') process.exit(EXIT.ok);
   throw error;
 });
+// Notes that nobody reads are no reason to fail.
+process.stderr.on('error', () => undefined);
 
 try {
   process.exitCode = await runCli(process.argv.slice(2), processWorld());

@@ -187,7 +187,7 @@ export abstract class ExecutorDriver implements Driver {
     return {
       runDir: runDirOf(this.#deps.runsDir, runId),
       leafName: leafName(config),
-      limits: cgroupLimits(config.resources, this.#deps.hostCpuMhz),
+      limits: cgroupLimits(config.resources, this.#deps.hostCpus),
       demanded: plan.demanded,
       spec: {
         runId,

@@ -12,9 +12,9 @@ import type { ExitReport } from '../events/exit-result.js';
 import { removeLeaf, type CgroupLeaf } from '../executor/cgroup-leaf.js';
 import { enterRun } from '../executor/enter.js';
 import type { Session, SessionRequest } from '../executor/session.js';
-import { cgroupLimits } from '../executor/cgroup-limits.js';
+import type { Cgroups } from '../executor/cgroups.js';
+import { cgroupLimits, type HostCpus } from '../executor/cgroup-limits.js';
 import { IN_FORCE_KEY, lookAtLeaf, lookAtWorkload, type InForce } from '../executor/in-force.js';
-import { applyLimits } from '../executor/leaf-limits.js';
 import type { Resources } from '../jobspec/types.js';
 import { ExecutorClient, REPLY_WITHIN_MS } from '../executor/client.js';
 import type { ExecutorStatus } from '../executor/exit-record.js';
@@ -36,8 +36,8 @@ import { stopRun } from './stop-run.js';
 import { execToEnd, type ExecOptions, type ExecResult } from './sessions.js';
 
 export interface HandleDeps extends ResolveDeps {
-  /** All cores of this host together. */
-  readonly hostCpuMhz: number;
+  readonly hostCpus: HostCpus;
+  readonly cgroups: Pick<Cgroups, 'changeLimits' | 'settleCores'>;
   readonly log: Logger;
   readonly table: ProcessTable;
 }
@@ -159,8 +159,8 @@ export class ExecutorHandle implements DriverHandle {
     const { leaf } = this.#run;
     if (this.#over) return [];
     if (leaf === undefined) return ['nothing is limited: this host lets the agent have no cgroup'];
-    const limits = cgroupLimits(resources, this.#deps.hostCpuMhz);
-    const unmet = applyLimits(leaf, limits, 'change');
+    const limits = cgroupLimits(resources, this.#deps.hostCpus);
+    const unmet = this.#deps.cgroups.changeLimits(leaf, limits);
     this.#inForce = { ...this.#inForce, ...lookAtLeaf(leaf) };
     return unmet.map(({ why }) => why);
   }
@@ -298,6 +298,7 @@ export async function releaseRun(
 ): Promise<void> {
   if (leaf !== undefined && !(await removeLeaf(deps.clock, leaf)))
     deps.log.warn({ cgroup: leaf.unified ?? leaf.v1 }, 'a cgroup is still in use and was left, ignoring');
+  deps.cgroups.settleCores();
   await removeRunDir(runDir);
 }
 

@@ -1,4 +1,5 @@
 /** Owns the driver `raw_exec`: a program of the host, under an executor, with limits and without a file system of its own. */
+import { demandedCores } from '../executor/cgroup-limits.js';
 import { parseRawExecConfig } from '../jobspec/driver-config.js';
 import { findProgram } from './command.js';
 import type { DriverFingerprint, TaskConfig } from './driver.js';
@@ -37,7 +38,7 @@ export class RawExecDriver extends ExecutorDriver {
       user: task.user,
       isolation: undefined,
       // It promises no isolation: a limit that cannot be had is told, and the task runs (docs/adr/0015).
-      demanded: [],
+      demanded: demandedCores(task.resources),
     };
   }
 }

@@ -6,7 +6,6 @@ import { nomadExitCode, type ExitResult } from './exit-result.js';
 export type TaskEvent =
   | { readonly type: 'Received' }
   | { readonly type: 'Task Setup'; readonly message: string }
-  | { readonly type: 'Setup Failure'; readonly error: string }
   | { readonly type: 'Failed Validation'; readonly error: string }
   | { readonly type: 'Driver Failure'; readonly error: string }
   | { readonly type: 'Driver'; readonly message: string }
@@ -59,7 +58,7 @@ export interface StampedTaskEvent {
 /** Events of these types make the task count as failed, for good. */
 export function failsTask(event: TaskEvent): boolean {
   if (event.type === 'Template') return event.fails;
-  return event.type === 'Setup Failure' || event.type === 'Not Restarting';
+  return event.type === 'Not Restarting';
 }
 
 /** How an end reads for people: `exited 3`, `killed by SIGKILL (OOM)`, `unknown (host rebooted)`. */
@@ -92,7 +91,6 @@ export function describeEvent(event: TaskEvent): string {
     case 'Downloading Artifacts':
       return 'Client is downloading artifacts';
     case 'Failed Artifact Download':
-    case 'Setup Failure':
     case 'Failed Validation':
     case 'Driver Failure':
     case 'Failed Restoring Task':
@@ -161,8 +159,6 @@ export function eventDetails(event: TaskEvent): Readonly<Record<string, string>>
       return { check: event.check, service: event.service, message: event.output };
     case 'Driver':
       return { driver_message: event.message };
-    case 'Setup Failure':
-      return { setup_error: event.error, ...fails };
     case 'Failed Validation':
       return { validation_error: event.error };
     case 'Driver Failure':

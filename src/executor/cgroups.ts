@@ -5,22 +5,27 @@
  *
  * hybrid: controllers are on v1; the v2 tree beside them has cgroup.kill, cgroup.events and cgroup.freeze.
  */
-import { accessSync, constants, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { AgentError, describeError, errnoOf } from '../base/errors.js';
 import { removeTree, type CgroupLeaf } from './cgroup-leaf.js';
 import type { CgroupLimits } from './cgroup-limits.js';
+import {
+  EXECUTORS,
+  makeRoots,
+  parseCgroupMounts,
+  readWords,
+  V1_CONTROLLERS,
+  type CgroupMounts,
+} from './cgroup-roots.js';
+import { Cores } from './cores.js';
+import { wantsIo } from './leaf-io.js';
 import { applyLimits, type UnmetLimit } from './leaf-limits.js';
 
 /** What this host offers; `none` with the reason. */
 export type CgroupMode = 'v2' | 'hybrid' | 'v1' | 'none';
 
-/** The mounted hierarchies. */
-export interface CgroupMounts {
-  readonly unified: string | undefined;
-  /** Mount point by controller; `systemd` for the named hierarchy by which systemd of old tracks services. */
-  readonly v1: ReadonlyMap<string, string>;
-}
+export type CgroupFeature = 'swap' | 'io_weight';
 
 /** A leaf that is to be made. */
 export interface PlannedLeaf {
@@ -41,31 +46,8 @@ export interface CreatedLeaf extends PlannedLeaf {
  */
 export const V1_JOIN_FILE = 'tasks';
 export const DEFAULT_CGROUP_ROOT = 'holdfast.slice';
-const EXECUTORS = 'executors';
-/** v1 controllers a leaf is made in. The freezer only where there is no v2 tree to kill by. */
-const V1_CONTROLLERS = ['memory', 'cpu', 'cpuacct', 'pids'];
-const V2_CONTROLLERS = ['memory', 'cpu', 'pids'];
 /** NAME_MAX is 255 bytes; the ids around a task's name take 18. */
 const LONGEST_TASK_NAME = 200;
-
-/** Reads which hierarchies are mounted. Pure. @param mountinfo text of /proc/self/mountinfo */
-export function parseCgroupMounts(mountinfo: string): CgroupMounts {
-  let unified: string | undefined;
-  const v1 = new Map<string, string>();
-  for (const line of mountinfo.split('\n')) {
-    const [before = '', after = ''] = line.split(' - ');
-    const [type, , options = ''] = after.split(' ');
-    const mountPoint = before.split(' ')[4]?.replace(/\\040/g, ' ');
-    if (mountPoint === undefined) continue;
-    if (type === 'cgroup2') unified ??= mountPoint;
-    if (type !== 'cgroup') continue;
-    for (const option of options.split(',')) {
-      const name = option === 'name=systemd' ? 'systemd' : option;
-      if (!v1.has(name)) v1.set(name, mountPoint);
-    }
-  }
-  return { unified, v1 };
-}
 
 /** The cgroups this agent may use. One per agent. */
 export class Cgroups {
@@ -74,10 +56,15 @@ export class Cgroups {
   readonly missing: readonly string[];
   /** Controllers whose limits can be set. */
   readonly controllers: ReadonlySet<string>;
+  /** What not every kernel's controllers can: count swap, weigh disks. */
+  readonly features: ReadonlySet<CgroupFeature>;
   /** Files by which executors move themselves into their group, one a hierarchy. */
   readonly executorProcs: readonly string[];
   readonly #unified: string | undefined;
   readonly #v1: ReadonlyMap<string, string>;
+  /** v1 hierarchies that only those join who need them: each one joined costs time at a start. */
+  readonly #onDemand: ReadonlyMap<string, string>;
+  readonly #cores: Cores | undefined;
 
   /**
    * Makes our root in every hierarchy that lets us. Never throws: without permission the mode is `none`.
@@ -102,11 +89,59 @@ export class Cgroups {
     else this.mode = v1Controllers.length > 0 ? 'hybrid' : 'v2';
     const v2Controllers =
       this.#unified === undefined ? [] : readWords(this.#unified, 'cgroup.subtree_control');
-    this.controllers = new Set([...v1Controllers, ...v2Controllers]);
+    const onDemand = [...(made?.onDemand.keys() ?? [])];
+    // One thing, of which v1 has another name.
+    const named = [...v1Controllers, ...onDemand].map((name) => (name === 'blkio' ? 'io' : name));
+    this.#onDemand = made?.onDemand ?? new Map();
+    this.#cores = this.#openCores(v2Controllers, missing);
+    this.controllers = new Set(
+      [...named, ...v2Controllers].filter((name) => name !== 'cpuset' || this.#cores !== undefined),
+    );
+    this.features = this.#lookForFeatures();
     const joinFile = (dir: string): string => (dir === this.#unified ? 'cgroup.procs' : V1_JOIN_FILE);
     this.executorProcs =
       this.mode === 'none' ? [] : (made?.roots ?? []).map((dir) => join(dir, EXECUTORS, joinFile(dir)));
     this.missing = missing;
+  }
+
+  #openCores(v2Controllers: readonly string[], missing: string[]): Cores | undefined {
+    const v1 = this.#onDemand.get('cpuset');
+    try {
+      if (v1 !== undefined) return new Cores(v1, 1, EXECUTORS);
+      if (this.#unified === undefined || !v2Controllers.includes('cpuset')) return undefined;
+      return new Cores(this.#unified, 2, EXECUTORS);
+    } catch (error) {
+      missing.push(`cgroup cpuset: ${describeError(error)}`);
+      return undefined;
+    }
+  }
+
+  #lookForFeatures(): ReadonlySet<CgroupFeature> {
+    const has = (dir: string | undefined, ...files: readonly string[]): boolean =>
+      dir !== undefined && files.some((file) => existsSync(join(dir, EXECUTORS, file)));
+    const swap =
+      has(this.#v1.get('memory'), 'memory.memsw.limit_in_bytes') || has(this.#unified, 'memory.swap.max');
+    const weight =
+      has(this.#onDemand.get('blkio'), 'blkio.bfq.weight', 'blkio.weight') ||
+      has(this.#unified, 'io.weight', 'io.bfq.weight');
+    return new Set([...(swap ? (['swap'] as const) : []), ...(weight ? (['io_weight'] as const) : [])]);
+  }
+
+  /**
+   * Puts the process that executors descend from where programs without cores of their own are born (cgroup v1). Best
+   * effort: without it they may use reserved cores as well.
+   */
+  admitLauncher(pid: number): void {
+    try {
+      if (this.#cores?.othersTasks !== undefined) writeFileSync(this.#cores.othersTasks, String(pid));
+    } catch {
+      // It has just ended.
+    }
+  }
+
+  /** To be called when leaves were removed: what their tasks had for themselves is everybody's again. */
+  settleCores(): void {
+    this.#cores?.settleAfterEnd();
   }
 
   /**
@@ -116,7 +151,7 @@ export class Cgroups {
    *   group that was killed once kills whatever is born in it (see native/README.md)
    */
   createLeaf(name: string, limits: CgroupLimits): CreatedLeaf | undefined {
-    const planned = this.planLeaf(name);
+    const planned = this.planLeaf(name, limits);
     if (planned === undefined) return undefined;
     const { leaf } = planned;
     const made: string[] = [];
@@ -133,20 +168,59 @@ export class Cgroups {
         cause,
       });
     }
-    return { ...planned, unmet: applyLimits(leaf, limits, 'fresh') };
+    return { ...planned, unmet: this.#limit(name, leaf, limits, 'fresh') };
+  }
+
+  /** Changes the limits of a leaf that is in use. @returns what could not be set, or not yet */
+  changeLimits(leaf: CgroupLeaf, limits: CgroupLimits): readonly UnmetLimit[] {
+    return this.#limit(basename(leaf.unified ?? leaf.v1[0] ?? ''), leaf, limits, 'change');
+  }
+
+  #limit(name: string, leaf: CgroupLeaf, limits: CgroupLimits, mode: 'fresh' | 'change'): UnmetLimit[] {
+    const unmet = applyLimits(leaf, limits, mode);
+    const cores = this.#reserve(name, leaf, limits.cores, mode);
+    return cores === undefined ? unmet : [...unmet, cores];
+  }
+
+  #reserve(name: string, leaf: CgroupLeaf, cores: number, mode: 'fresh' | 'change'): UnmetLimit | undefined {
+    const tell = (why: string, isPassing = false): UnmetLimit => ({
+      limit: 'cores',
+      why: `no cores of its own: ${why}`,
+      isPassing,
+    });
+    if (this.#cores === undefined)
+      return cores === 0 ? undefined : tell('this host offers no cpuset controller');
+    const v1 = this.#onDemand.get('cpuset');
+    // v1: a run that has no group in that hierarchy had no cores when it started.
+    if (v1 !== undefined && !leaf.v1.includes(join(v1, name)))
+      return cores === 0 || mode === 'fresh' ? undefined : tell('it gets them when it starts again');
+    if (cores === 0 && mode === 'fresh') {
+      this.#cores.keepOff(name);
+      return undefined;
+    }
+    const fault = this.#cores.reserve(name, cores);
+    return fault === undefined ? undefined : tell(fault.why, fault.isPassing);
   }
 
   /** What `createLeaf` will make: it can be written down before it is there. Undefined when the mode is `none`. */
-  planLeaf(name: string): PlannedLeaf | undefined {
-    return this.mode === 'none' ? undefined : { leaf: this.leafOf(name), ...this.#memoryFiles(name) };
+  planLeaf(name: string, limits: CgroupLimits): PlannedLeaf | undefined {
+    if (this.mode === 'none') return undefined;
+    const onDemand = [...(limits.cores > 0 ? ['cpuset'] : []), ...(wantsIo(limits) ? ['blkio'] : [])].flatMap(
+      (controller) => this.#onDemand.get(controller) ?? [],
+    );
+    return { leaf: this.#leaf(name, onDemand), ...this.#memoryFiles(name) };
   }
 
-  /** Where the leaf of that name is, or would be. */
+  /** Where the leaf of that name is, or would be, in every hierarchy that it may be in. */
   leafOf(name: string): CgroupLeaf {
-    const v1 = [...this.#v1].filter(([controller]) => controller !== 'systemd');
+    return this.#leaf(name, [...this.#onDemand.values()]);
+  }
+
+  #leaf(name: string, onDemand: readonly string[]): CgroupLeaf {
+    const v1 = [...this.#v1].filter(([controller]) => controller !== 'systemd').map(([, dir]) => dir);
     return {
       unified: this.#unified === undefined ? undefined : join(this.#unified, name),
-      v1: [...new Set(v1.map(([, dir]) => join(dir, name)))],
+      v1: [...new Set([...v1, ...onDemand].map((dir) => join(dir, name)))],
     };
   }
 
@@ -184,86 +258,4 @@ export function leafName(run: {
 }): string {
   const task = run.task.replace(/[^A-Za-z0-9_.-]/g, '_').slice(0, LONGEST_TASK_NAME);
   return `${run.allocId.slice(0, 8)}.${task}.${run.runId.slice(0, 8)}`;
-}
-
-function makeRoots(
-  root: string,
-  mounts: CgroupMounts,
-  missing: string[],
-): { unified: string | undefined; v1: Map<string, string>; roots: string[] } {
-  const roots: string[] = [];
-  const make = (what: string, mount: string | undefined): string | undefined => {
-    if (mount === undefined) {
-      missing.push(`${what}: not mounted`);
-      return undefined;
-    }
-    const dir = join(mount, root);
-    try {
-      for (const level of levelsBelow(mount, join(root, EXECUTORS))) makeDirectory(level);
-      // Another agent's may be there already, root's for example.
-      accessSync(dir, constants.W_OK);
-      roots.push(dir);
-      return dir;
-    } catch (error) {
-      missing.push(`${what}: ${describeError(error)}`);
-      return undefined;
-    }
-  };
-  const unified = make('cgroup v2', mounts.unified);
-  if (unified !== undefined && mounts.unified !== undefined)
-    enableControllers(mounts.unified, root, mounts.v1, missing);
-  const v1 = new Map<string, string>();
-  const wanted = [...V1_CONTROLLERS, 'systemd', ...(unified === undefined ? ['freezer'] : [])];
-  for (const controller of wanted) {
-    const mount = mounts.v1.get(controller);
-    if (mount === undefined) continue;
-    const dir = make(`cgroup v1 ${controller}`, mount);
-    if (dir !== undefined) v1.set(controller, dir);
-  }
-  return { unified, v1, roots: [...new Set(roots)] };
-}
-
-/** Lets every group from the top of the v2 tree down to our root hand its controllers to its children. */
-function enableControllers(
-  mount: string,
-  root: string,
-  v1: ReadonlyMap<string, string>,
-  missing: string[],
-): void {
-  const levels = [mount, ...levelsBelow(mount, root)];
-  for (const controller of V2_CONTROLLERS) {
-    if (v1.has(controller)) continue;
-    for (const dir of levels) {
-      try {
-        if (readWords(dir, 'cgroup.subtree_control').includes(controller)) continue;
-        writeFileSync(join(dir, 'cgroup.subtree_control'), `+${controller}`);
-      } catch (error) {
-        missing.push(`cgroup v2 ${controller} controller: ${describeError(error)}`);
-        break;
-      }
-    }
-  }
-}
-
-/** Every directory on the way from the mount (left out) down to `path` below it. */
-function levelsBelow(mount: string, path: string): string[] {
-  const parts = path.split('/').filter(Boolean);
-  return parts.map((_, at) => join(mount, ...parts.slice(0, at + 1)));
-}
-
-/** Not `recursive`: Node tries for ever where a kernel file system refuses a directory with ENOENT. */
-function makeDirectory(dir: string): void {
-  try {
-    mkdirSync(dir);
-  } catch (error) {
-    if (errnoOf(error) !== 'EEXIST') throw error;
-  }
-}
-
-function readWords(dir: string, file: string): string[] {
-  try {
-    return readFileSync(join(dir, file), 'utf8').split(/\s+/).filter(Boolean);
-  } catch {
-    return [];
-  }
 }

@@ -127,7 +127,7 @@ async function prepare(deps: LaunchDeps, request: LaunchRequest): Promise<Create
   }
   try {
     // First the spec, which names the leaf: whoever finds the run directory after a crash knows what to remove.
-    const spec = completeSpec(deps, request, deps.cgroups.planLeaf(request.leafName));
+    const spec = completeSpec(deps, request, deps.cgroups.planLeaf(request.leafName, request.limits));
     writeSpec(request.runDir, encodeSpec(spec));
     failpoint('run.after_spec');
     const created = deps.cgroups.createLeaf(request.leafName, request.limits);
@@ -144,15 +144,16 @@ async function prepare(deps: LaunchDeps, request: LaunchRequest): Promise<Create
 }
 
 /** What of the limits is not in force, for people. */
-function notesOn(
-  created: CreatedLeaf | undefined,
-  { memoryMaxBytes, cpuQuotaPercent, pidsMax }: CgroupLimits,
-): string[] {
+function notesOn(created: CreatedLeaf | undefined, limits: CgroupLimits): string[] {
   if (created !== undefined) return created.unmet.map(({ why }) => why);
   const asked = [
-    ...(memoryMaxBytes === undefined ? [] : ['memory']),
-    ...(cpuQuotaPercent === undefined ? [] : ['CPU time']),
-    ...(pidsMax === undefined ? [] : ['the number of processes']),
+    ...(limits.memoryMaxBytes === undefined ? [] : ['memory']),
+    ...(typeof limits.swapMax === 'number' ? ['swap'] : []),
+    ...(limits.cpuQuotaPercent === undefined ? [] : ['CPU time']),
+    ...(limits.pidsMax === undefined ? [] : ['the number of processes']),
+    ...(limits.ioWeight === undefined ? [] : ['the share of the disks']),
+    ...(limits.ioReadBps === undefined ? [] : ['reading from disks']),
+    ...(limits.ioWriteBps === undefined ? [] : ['writing to disks']),
   ];
   return asked.length === 0 ? [] : [`${asked.join(', ')}: this host lets the agent have no cgroup`];
 }
@@ -171,7 +172,9 @@ function demandFault(
   const unmet = created?.unmet.filter(({ limit }) => demanded.includes(limit)) ?? [];
   return unmet.length === 0
     ? undefined
-    : new AgentError('start_failed', `${unmet.map(({ why }) => why).join('; ')}; ${cure}`);
+    : new AgentError('start_failed', `${unmet.map(({ why }) => why).join('; ')}; ${cure}`, {
+        recoverable: unmet.every(({ isPassing }) => isPassing === true),
+      });
 }
 
 function notPrepared(cause: unknown): AgentError {

@@ -3,15 +3,19 @@
  * what the kernel made of them. Works from the leaf's paths alone, as cgroup-leaf.ts does.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describeError } from '../base/errors.js';
 import type { CgroupLeaf } from './cgroup-leaf.js';
 import { cpuWeight, type CgroupLimits, type LimitName } from './cgroup-limits.js';
+import { readOwnCores } from './cores.js';
+import { applyIo, readIo, type IoLimits } from './leaf-io.js';
 
 /** A limit that is not in force, and why; for people. */
 export interface UnmetLimit {
   readonly limit: LimitName;
   readonly why: string;
+  /** Another time it may be had; absent = no. */
+  readonly isPassing?: boolean;
 }
 
 /** One limit as both versions of cgroups write it; `none` takes it away again. */
@@ -26,30 +30,38 @@ interface LimitFile {
 const CPU_PERIOD_US = 100_000;
 /** The kernel rounds memory to pages, and keeps -1 as the largest number of them. */
 const PAGE_BYTES = 4096;
+const V1_MEMORY_AND_SWAP = 'memory.memsw.limit_in_bytes';
+/** What the kernel starts with. */
+const USUAL_SWAPPINESS = '60';
 
 /** What the leaf of a run is limited to, as the kernel says it; undefined = no limit, or not to be had. */
-export interface LimitsInForce {
+export interface LimitsInForce extends IoLimits {
   readonly memoryMaxBytes: number | undefined;
   readonly memoryReserveBytes: number | undefined;
   readonly cpuQuotaPercent: number | undefined;
   readonly cpuShares: number | undefined;
   readonly cpuWeight: number | undefined;
   readonly pidsMax: number | undefined;
+  readonly swapMaxBytes: number | undefined;
+  /** Cores of its own, `0-2,5`. */
+  readonly cpus: string | undefined;
 }
 
 /**
- * Sets the limits of a leaf, and reads each back.
+ * Sets the limits of a leaf, and reads each back; all but its cores, which have to do with those of others (cores.ts).
  * @param mode `fresh`: nothing is limited yet, what has no value is let alone; `change`: it is taken away. Then no
  *   memory limit is set below what is in use, which would kill
  */
 export function applyLimits(leaf: CgroupLeaf, limits: CgroupLimits, mode: 'fresh' | 'change'): UnmetLimit[] {
   const unmet: UnmetLimit[] = [];
-  for (const file of limitFiles(limits)) {
-    const why = applyOne(leaf, file, mode);
-    if (why !== undefined) unmet.push({ limit: file.limit, why: `${file.what} is not limited: ${why}` });
-  }
-  if (limits.memoryMaxBytes !== undefined) forbidSwap(leaf);
-  return unmet;
+  const tell = (limit: LimitName, what: string, why: string | undefined): void => {
+    if (why !== undefined) unmet.push({ limit, why: `${what} is not limited: ${why}` });
+  };
+  // v1 keeps memory below memory and swap together: that one goes out of the way while memory changes.
+  if (mode === 'change') tryWrite(pathOf(leaf.v1, V1_MEMORY_AND_SWAP), '-1');
+  for (const file of limitFiles(limits)) tell(file.limit, file.what, applyOne(leaf, file, mode));
+  tell('memory_swap', 'swap', applySwap(leaf, limits.swapMax, mode));
+  return [...unmet, ...applyIo(leaf, limits, mode)];
 }
 
 /** What is in force now. */
@@ -73,7 +85,28 @@ export function readLimits(leaf: CgroupLeaf): LimitsInForce {
     cpuShares: number(readFirst(leaf, 'cpu.shares')),
     cpuWeight: number(readFirst(leaf, 'cpu.weight')),
     pidsMax: number(readFirst(leaf, 'pids.max')),
+    swapMaxBytes: readSwap(leaf),
+    cpus: readCores(leaf),
+    ...readIo(leaf),
   };
+}
+
+function readCores(leaf: CgroupLeaf): string | undefined {
+  const v1 = pathOf(leaf.v1, 'cpuset.cpus');
+  if (v1 !== undefined) return readOwnCores(dirname(v1), 1);
+  return leaf.unified === undefined ? undefined : readOwnCores(leaf.unified, 2);
+}
+
+/** Beside the memory; undefined = no limit, or the kernel counts none. */
+function readSwap(leaf: CgroupLeaf): number | undefined {
+  const v2 = readFirst(leaf, 'memory.swap.max');
+  if (v2 !== undefined) return v2 === 'max' ? undefined : Number(v2);
+  const [both, memory] = [V1_MEMORY_AND_SWAP, 'memory.limit_in_bytes'].map((file) =>
+    Number(readFirst(leaf, file)),
+  );
+  return both === undefined || memory === undefined || !(both < Number.MAX_SAFE_INTEGER / 2)
+    ? undefined
+    : both - memory;
 }
 
 function limitFiles(limits: CgroupLimits): LimitFile[] {
@@ -151,15 +184,47 @@ function isSame(seen: string | undefined, wanted: string): boolean {
   return Math.abs(Number(seen) - Number(wanted)) < PAGE_BYTES;
 }
 
-/** Memory is limited to what it says, not to that and all of the host's swap. Best effort: many hosts have none. */
-function forbidSwap(leaf: CgroupLeaf): void {
-  const path =
-    pathOf(leaf.v1, 'memory.swappiness') ??
-    pathOf(leaf.unified === undefined ? [] : [leaf.unified], 'memory.swap.max');
+/** @returns why it is not in force */
+function applySwap(
+  leaf: CgroupLeaf,
+  swapMax: CgroupLimits['swapMax'],
+  mode: 'fresh' | 'change',
+): string | undefined {
+  if (swapMax === undefined && mode === 'fresh') return undefined;
+  const bytes = swapMax === 'avoid' ? 0 : swapMax;
+  const v1 = pathOf(leaf.v1, V1_MEMORY_AND_SWAP);
+  const path = v1 ?? pathOf(leaf.unified === undefined ? [] : [leaf.unified], 'memory.swap.max');
+  if (leaf.v1.length > 0) {
+    // Not even what would fit below the limit: slow is what nobody asked for.
+    const swappiness = pathOf(leaf.v1, 'memory.swappiness');
+    if (bytes === 0) tryWrite(swappiness, '0');
+    else tryWrite(swappiness, USUAL_SWAPPINESS);
+  }
+  if (path === undefined)
+    return typeof swapMax === 'number'
+      ? 'this kernel counts no swap for a cgroup (swapaccount=1)'
+      : undefined;
+  const memory = v1 === undefined ? 0 : Number(readFirst(leaf, 'memory.limit_in_bytes'));
+  if (bytes !== undefined && memory > Number.MAX_SAFE_INTEGER / 2)
+    return swapMax === 'avoid'
+      ? undefined
+      : 'cgroup v1 limits swap only together with memory, which has no limit';
+  const wanted = bytes === undefined ? (v1 === undefined ? 'max' : '-1') : String(memory + bytes);
   try {
-    if (path !== undefined) writeFileSync(path, '0');
+    writeFileSync(path, wanted);
+  } catch (error) {
+    return swapMax === 'avoid' ? undefined : describeError(error);
+  }
+  const seen = readText(path);
+  return isSame(seen, wanted) ? undefined : `the kernel made ${String(seen)} of ${wanted}`;
+}
+
+/** Best effort. */
+function tryWrite(path: string | undefined, text: string): void {
+  try {
+    if (path !== undefined) writeFileSync(path, text);
   } catch {
-    // The kernel counts no swap.
+    // Told where it matters.
   }
 }
 

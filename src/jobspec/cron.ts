@@ -31,8 +31,31 @@ export function whyBadTimeZone(name: string): string | undefined {
   }
 }
 
+/** From a moment to the next due time: that is the answer for each moment in between. */
+interface Span {
+  readonly fromMs: number;
+  readonly dueMs: number;
+}
+
+/** The newest answer for each rhythm: whoever waits for a due time asks again and again. */
+const answered = new Map<string, Span>();
+const MOST_ANSWERED = 1_000;
+
 /** The first moment after `afterMs` at which one of the expressions is due; undefined = never again. */
 export function nextDueMs(
+  rhythm: { readonly crons: readonly string[]; readonly timeZone: string },
+  afterMs: number,
+): number | undefined {
+  const key = JSON.stringify([rhythm.timeZone, rhythm.crons]);
+  const known = answered.get(key);
+  if (known !== undefined && known.fromMs <= afterMs && afterMs < known.dueMs) return known.dueMs;
+  const dueMs = askCron(rhythm, afterMs);
+  if (answered.size >= MOST_ANSWERED) answered.clear();
+  if (dueMs !== undefined) answered.set(key, { fromMs: afterMs, dueMs });
+  return dueMs;
+}
+
+function askCron(
   { crons, timeZone }: { readonly crons: readonly string[]; readonly timeZone: string },
   afterMs: number,
 ): number | undefined {

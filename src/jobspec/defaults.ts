@@ -132,6 +132,12 @@ export const BOUNDS = {
   cpuPercent: { least: 1, most: 1_000_000, source: OURS },
   /** 10 MiB is the least that Nomad takes; the upper bound (1 PiB) keeps bytes exact in a double. */
   memoryMib: { least: 10, most: 2 ** 30, source: NOMAD },
+  /** Nomad's JSON says 0 where none are asked for. */
+  cores: { least: 0, most: 8_192, source: `${OURS}: the most that Linux knows` },
+  swapMib: { least: -1, most: 2 ** 30, source: OURS },
+  /** Of cgroup v2. */
+  ioWeight: { least: 1, most: 10_000, source: 'the kernel' },
+  ioMib: { least: 1, most: 2 ** 20, source: OURS },
   pids: { least: 1, most: 4_194_304, source: `${OURS}: the kernel's own limit` },
   attempts: { least: 0, most: 1_000_000, source: OURS },
   /** Nomad: a shorter interval forgets restarts before they can count. */

@@ -59,6 +59,12 @@ export function resolvePorts(
   return ports.length === 0 ? undefined : ports;
 }
 
+/** Why a text is no name of a service, for people; undefined = it is one. The rule is that of labels of host names, as in Nomad. */
+export function whyBadServiceName(name: string): string | undefined {
+  if (/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i.test(name)) return undefined;
+  return 'it may hold letters, digits and `-` (not at its ends), and no more than 63 of them';
+}
+
 /** The services of a group or task; undefined = none. */
 export function resolveServices(
   services: readonly ServiceRead[],
@@ -71,6 +77,10 @@ export function resolveServices(
     if (keys.task !== undefined) checkTask(keys.task, place, session);
     if (keys.port !== undefined) checkPort(keys.port, place, session);
     const name = keys.name?.value ?? place.defaultName;
+    // With a `${…}` it is known when the task is set up.
+    const bad = keys.name?.value.includes('${') === false ? whyBadServiceName(name) : undefined;
+    if (keys.name !== undefined && bad !== undefined)
+      session.fault(keys.name.spot, `bad service name ${quote(name)}: ${bad}`);
     return {
       name,
       tags: keys.tags?.value ?? [],

@@ -263,6 +263,15 @@ export interface Resources {
   readonly memoryMaxMib: number | undefined;
   /** Most processes and threads; undefined = no limit. */
   readonly pids: number | undefined;
+  /** Cores that no other task has; absent = none. */
+  readonly cores?: number;
+  /** Most swap in MiB beside the memory; -1 = no limit; absent = none, as far as the kernel can. */
+  readonly memorySwapMib?: number;
+  /** Share of a busy disk, 1 … 10,000; absent = 100. */
+  readonly ioWeight?: number;
+  /** Most MiB a second, from and to each disk; absent = no limit. */
+  readonly ioReadMib?: number;
+  readonly ioWriteMib?: number;
 }
 
 export interface RestartPolicy {

@@ -3,18 +3,18 @@
  * in one go; a rule is judged only where the keys it needs were read without a fault.
  */
 import { buildArtifact, buildDispatchPayload } from './artifact-rules.js';
-import { readBlock, type BlockRead, type Found, type LabelledBody } from './blocks.js';
+import { readBlock, type Found, type LabelledBody } from './blocks.js';
 import { DEFAULTS, USUAL_MOST_KILL_TIMEOUT_MS } from './defaults.js';
 import { checkConfig, checkDriver } from './driver-rules.js';
 import { checkName } from './names.js';
 import { readLaunching } from './launch-rules.js';
 import { resolveReschedule } from './reschedule-rules.js';
+import { buildResources } from './resource-rules.js';
 import { resolveRestart } from './restart-rules.js';
 import { BESIDE_JOB, FILE } from './schema/file.js';
 import type { GROUP } from './schema/group.js';
 import { JOB } from './schema/job.js';
 import type { Labelled } from './schema/key.js';
-import type { RESOURCES } from './schema/resources.js';
 import type { TASK } from './schema/task.js';
 import { checkStopSignals } from './stop-signals.js';
 import { describeTree, down, nameOf, type Session, type Spot } from './session.js';
@@ -26,7 +26,7 @@ import { quote } from './words.js';
 import { resolvePorts, resolveServices, type ServicePlace } from './service-rules.js';
 import { resolveTimes } from './time-rules.js';
 import { resolveUpdate } from './update-rules.js';
-import type { Job, JobType, Resources, Task, TaskGroup, TaskLifecycle } from './types.js';
+import type { Job, JobType, Task, TaskGroup, TaskLifecycle } from './types.js';
 
 type JobRead = Labelled<typeof JOB.keys>;
 type GroupRead = Labelled<typeof GROUP.keys>;
@@ -236,26 +236,6 @@ function warnOfLongKill(timeout: Found<number> | undefined, session: Session): v
   const [asked, most] = [timeout.value, USUAL_MOST_KILL_TIMEOUT_MS].map(formatDuration);
   const message = `${nameOf(timeout.spot)}: the agent shortens ${asked ?? ''} to its max_kill_timeout, usually ${most ?? ''}`;
   session.warn(timeout.spot, message, 'raise max_kill_timeout in the configuration of the agent');
-}
-
-function buildResources(read: BlockRead<typeof RESOURCES.keys> | undefined, session: Session): Resources {
-  const memoryMib = valueOf(read?.keys.memory) ?? DEFAULTS.memoryMib.value;
-  const max = read?.keys.memory_max;
-  // 0 is how Nomad's JSON says "not set".
-  const memoryMaxMib = max?.value === 0 ? undefined : max?.value;
-  if (read?.clean === true && max !== undefined && memoryMaxMib !== undefined) {
-    if (memoryMaxMib !== -1 && memoryMaxMib < memoryMib) {
-      const message = `${memoryMaxMib} MiB is less than the \`memory\` of ${memoryMib} MiB`;
-      session.fault(max.spot, `${nameOf(max.spot)}: ${message}`, 'raise it, or write -1 for no hard limit');
-    }
-  }
-  return {
-    cpuMhz: valueOf(read?.keys.cpu) ?? DEFAULTS.cpuMhz.value,
-    cpuPercent: valueOf(read?.keys.cpu_percent),
-    memoryMib,
-    memoryMaxMib,
-    pids: valueOf(read?.keys.pids),
-  };
 }
 
 /** Tells of a missing group or task, unless something was there that could not be read. */

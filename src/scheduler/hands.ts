@@ -2,7 +2,7 @@
 import type { AllocTable } from '../allocrunner/alloc-table.js';
 import type { AllocSubject } from '../allocrunner/deps.js';
 import type { Clock } from '../base/clock.js';
-import { describeError } from '../base/errors.js';
+import { AgentError, describeError } from '../base/errors.js';
 import { failpoint } from '../base/failpoint.js';
 import { newUuid } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
@@ -31,6 +31,18 @@ export interface Beginning {
 /** Now, as a moment that can be stored. */
 export function momentOf({ clock, bootId }: Pick<HandsDeps, 'clock' | 'bootId'>): Moment {
   return { wallMs: clock.wallMs(), monoMs: clock.monoMs(), bootId };
+}
+
+/** @throws AgentError not_found */
+export function jobOf(store: StateStore, jobId: string): JobRecord {
+  const found = store.getJob(jobId)?.record;
+  if (found === undefined) throw new AgentError('not_found', `no job ${jobId}: see holdfast ps -a`);
+  return found;
+}
+
+/** Every alloc that is remembered of a job. */
+export function allocsOf(store: StateStore, jobId: string): readonly AllocRecord[] {
+  return store.listAllocs({ jobId }).map(({ record }) => record);
 }
 
 export class Hands {

@@ -48,14 +48,18 @@ export function decodeJson(text: string): unknown {
   return text.includes(ESCAPE_IN_JSON) ? unescape(value) : value;
 }
 
+/** Changes what it is given in place: it was just parsed and is nobody else's. */
 function unescape(value: unknown): unknown {
   if (typeof value === 'string') {
     if (value === UNDEFINED) return undefined;
     return value.startsWith(STRING) ? value.slice(STRING.length) : value;
   }
-  if (Array.isArray(value)) return value.map(unescape);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, unescape(inner)]));
+  const holder = value as Record<string, unknown>;
+  for (const [key, inner] of Object.entries(holder)) {
+    if (typeof inner === 'string' || typeof inner === 'object') holder[key] = unescape(inner);
+  }
+  return holder;
 }
 
 /** A deep copy that shares nothing with `value` and is exactly what the store would give back. */

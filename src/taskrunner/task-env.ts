@@ -20,8 +20,8 @@ export const INHERITED_VARIABLES = [
 /** PATH of a task whose agent has none (a bare unit file). */
 const FALLBACK_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Where the tasks of a host find each other. */
-const HOST_ADDRESS = '127.0.0.1';
+/** Where the tasks of a host find each other, and where their ports are. */
+export const HOST_ADDRESS = '127.0.0.1';
 
 export interface TaskEnvInput {
   readonly job: Job;

@@ -227,6 +227,11 @@ describe('limits of a running task', { timeout: 60_000 }, () => {
             cpuShares: 0,
             cpuWeight: 0,
             pidsMax: 30,
+            swapMaxBytes: world.deps.cgroups.features.has('swap') ? 0 : undefined,
+            cpus: undefined,
+            ioWeight: undefined,
+            ioReadBps: undefined,
+            ioWriteBps: undefined,
           },
         );
         const [why] = handle.changeLimits?.({ ...more, memoryMib: 0 }) ?? [];

@@ -1,7 +1,7 @@
 /** SQLite and memory cannot be told apart: the same commits give the same answers, whatever is reopened in between. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import { AgentError } from '../../src/base/errors.js';
 import { openMemoryStore } from '../../src/state/memory-store.js';
 import type { Change, StateStore } from '../../src/state/store.js';

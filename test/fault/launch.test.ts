@@ -74,7 +74,14 @@ describe('a start that is interrupted', () => {
       leftovers: 'kill',
     };
     const limits = {
-      ...{ memoryMaxBytes: undefined, memoryReserveBytes: undefined, cpuShares: 2 },
+      ...{
+        memoryMaxBytes: undefined,
+        memoryReserveBytes: undefined,
+        cpuShares: 2,
+        swapMax: undefined,
+        cores: 0,
+      },
+      ...{ ioWeight: undefined, ioReadBps: undefined, ioWriteBps: undefined },
       ...{ cpuQuotaPercent: undefined, pidsMax: undefined },
     };
     const request = { runDir: runDir(config), leafName: leafName(config), limits, demanded: [], spec };

@@ -1,5 +1,5 @@
 /** Any change that a store may be given, over few ids, so that changes meet. */
-import fc from 'fast-check';
+import fc from './properties.js';
 import type { ExitResult } from '../../src/events/exit-result.js';
 import type { TaskEvent } from '../../src/events/task-event.js';
 import type { Change, Moment, RunOutcome } from '../../src/state/store.js';

@@ -23,6 +23,7 @@ export const SHOP = {
     {
       Name: 'front',
       Count: 2,
+      Networks: [{ Mode: 'host', DynamicPorts: [{ Label: 'http' }] }],
       Update: { MaxParallel: 2, HealthCheck: 'task_states', MinHealthyTime: S / 10 },
       Tasks: [task('echo up; exec sleep 1000')],
     },

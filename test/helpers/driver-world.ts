@@ -16,7 +16,8 @@ import { RawExecDriver, type RawExecDeps } from '../../src/drivers/raw-exec.js';
 import type { TaskEvent } from '../../src/events/task-event.js';
 import { findExecutor } from '../../src/executor/binary.js';
 import { removeTree } from '../../src/executor/cgroup-leaf.js';
-import { Cgroups, parseCgroupMounts } from '../../src/executor/cgroups.js';
+import { parseCgroupMounts } from '../../src/executor/cgroup-roots.js';
+import { Cgroups } from '../../src/executor/cgroups.js';
 import { listProcesses } from '../../src/executor/processes.js';
 import type { RunRecord } from '../../src/state/store.js';
 import { ProcessTable } from '../../src/stats/process-table.js';
@@ -68,7 +69,7 @@ export class DriverWorld {
           ? Cgroups.none('switched off by the test')
           : Cgroups.open({ root: this.cgroupRoot }),
       runsDir: join(dir, options.subDir ?? '', 'run'),
-      hostCpuMhz: 4000,
+      hostCpus: { mhz: 4000, cores: 2 },
     };
   }
 

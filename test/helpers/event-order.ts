@@ -11,7 +11,6 @@ export type Place = 'unborn' | 'idle' | 'up' | 'ended' | 'over';
 export const EVENT_ORDER: Readonly<Record<TaskEventType, Partial<Readonly<Record<Place, Place>>>>> = {
   Received: { unborn: 'idle' },
   'Task Setup': { idle: 'idle' },
-  'Setup Failure': { idle: 'over' },
   'Failed Validation': { idle: 'ended' },
   'Driver Failure': { idle: 'ended' },
   Driver: { idle: 'idle', up: 'up', ended: 'ended', over: 'over' },

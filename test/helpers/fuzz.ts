@@ -1,6 +1,6 @@
 /** What fuzzed requests are made of, and how they are sent. */
 import { request } from 'node:http';
-import fc from 'fast-check';
+import fc from './properties.js';
 import { asObject, JOB } from './api-client.js';
 
 /** These wait for something to happen. */

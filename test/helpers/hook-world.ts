@@ -21,6 +21,8 @@ export class HookWorld implements Disposable {
   /** What commands in the task come to, in turn; then they succeed. */
   readonly execs: (ExecResult | Error | Promise<ExecResult>)[] = [];
   signalError: Error | undefined;
+  /** The environment of the agent. */
+  agentEnv: Readonly<Record<string, string>> = {};
   data: Readonly<Record<string, string>> = {};
 
   constructor() {
@@ -45,7 +47,7 @@ export class HookWorld implements Disposable {
         allocId: 'alloc-id',
         allocIndex: 0,
         paths: this.dirs,
-        agentEnv: {},
+        agentEnv: this.agentEnv,
         node: { 'attr.cpu.arch': 'amd64' },
         hookEnv: [],
         cgroup: undefined,

@@ -6,6 +6,7 @@ import { sleep, type Clock } from '../../src/base/clock.js';
 import { silentLogger, type Logger } from '../../src/base/log.js';
 import { AllocTable } from '../../src/allocrunner/alloc-table.js';
 import type { Probe } from '../../src/allocrunner/checks/probe.js';
+import type { Driver } from '../../src/drivers/driver.js';
 import { Scheduler } from '../../src/scheduler/scheduler.js';
 import { DEFAULT_STORE_LIMITS } from '../../src/state/limits.js';
 import { MemoryHistory } from '../../src/state/memory-history.js';
@@ -21,11 +22,19 @@ import { World, type Life } from './scripted-driver.js';
 
 class Refusal extends Error {}
 
+/** The rows of the feed are told, but not kept: to copy them takes a lot of time. */
+class HistoryWithoutFeed extends MemoryHistory {
+  override addFeedRow(row: FeedRow): void {
+    super.addFeedRow({ ...row, payload: NOTHING });
+  }
+}
+const NOTHING: FeedRow['payload'] = { topic: 'Node', type: 'NodeSchedulingUpdated', scheduling: '' };
+
 /** Rows that stay, on a disk that refuses writes when told to. */
 export class Disk implements Tables {
   readonly #undo = new UndoLog();
   readonly records = new MemoryRecords(this.#undo);
-  readonly history = new MemoryHistory(this.#undo, (allocId) => this.records.jobIdOf(allocId));
+  readonly history: MemoryHistory;
   readonly scheduling = new MemoryScheduling(this.#undo);
   refusing = false;
   /** Its agent was killed and not buried yet. */
@@ -33,6 +42,11 @@ export class Disk implements Tables {
   onWritten: () => void = () => undefined;
   onWrite: () => void = () => undefined;
   #depth = 0;
+
+  constructor(keepsFeed: boolean) {
+    const History = keepsFeed ? MemoryHistory : HistoryWithoutFeed;
+    this.history = new History(this.#undo, (allocId) => this.records.jobIdOf(allocId));
+  }
 
   transact<T>(work: () => T): T {
     if (this.#depth === 0) {
@@ -79,12 +93,16 @@ export interface RigOptions {
   /** How checks ask. */
   readonly probe?: Probe;
   readonly mayPlace?: () => boolean;
+  /** What runs tasks, instead of the world. */
+  readonly driver?: Driver;
+  /** False when nobody reads the feed again: then it takes less time. */
+  readonly keepsFeed?: boolean;
 }
 
 export class Rig {
   readonly clock = new FakeClock();
   readonly world = new World(this.clock);
-  readonly disk = new Disk();
+  readonly disk: Disk;
   /** Every event that was told, in the order told. */
   readonly told: TaskEventRow[] = [];
   readonly removedDirs: string[] = [];
@@ -99,6 +117,7 @@ export class Rig {
 
   constructor(options: RigOptions = {}) {
     this.#options = options;
+    this.disk = new Disk(options.keepsFeed ?? true);
     const countDown = (): void => {
       this.#countDown();
     };
@@ -204,7 +223,7 @@ export class Rig {
       logger,
       store,
       bootId: this.world.bootId,
-      driver: () => driver,
+      driver: () => this.#options.driver ?? driver,
       hooks: [this.#slowHook(clock), ...(this.#options.hooks ?? [])],
       maxKillTimeoutMs: () => this.#options.maxKillTimeoutMs ?? 30_000,
       agentEnv: {},

@@ -8,7 +8,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import WebSocket from 'ws';
 import { jobSpecToWire } from '../../src/api/wire.js';
 import { parseJobFile } from '../../src/jobspec/parse.js';

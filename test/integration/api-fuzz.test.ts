@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import { JOB, startApi } from '../helpers/api-client.js';
 import { anyBody, anyHeaders, anyPart, anyValues, pathOf, routesIn, send } from '../helpers/fuzz.js';
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { errnoOf } from '../../src/base/errors.js';
-import { parseCgroupMounts } from '../../src/executor/cgroups.js';
+import { parseCgroupMounts } from '../../src/executor/cgroup-roots.js';
 import { until } from '../helpers/until.js';
 
 export const CLI = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
@@ -157,19 +157,19 @@ export class CliWorld {
       for (const { ID } of Jobs) await this.cli('purge', ID, '--no-shutdown-delay');
     } finally {
       await this.killAgent('SIGTERM');
-      await this.#removeCgroups();
+      await removeCgroups(this.#cgroupRoot);
       rmSync(this.dir, { recursive: true, force: true });
     }
   }
+}
 
-  /** Executors leave a moment after their task. */
-  async #removeCgroups(): Promise<void> {
-    const { unified, v1 } = parseCgroupMounts(readFileSync('/proc/self/mountinfo', 'utf8'));
-    for (const mount of [unified, ...v1.values()]) {
-      if (mount === undefined) continue;
-      for (const dir of [join(mount, this.#cgroupRoot, 'executors'), join(mount, this.#cgroupRoot)]) {
-        await until(`cgroup ${dir} can be removed`, () => isRemoved(dir));
-      }
+/** Removes the cgroups of an agent that has left. Executors leave a moment after their task. */
+export async function removeCgroups(root: string): Promise<void> {
+  const { unified, v1 } = parseCgroupMounts(readFileSync('/proc/self/mountinfo', 'utf8'));
+  for (const mount of [unified, ...v1.values()]) {
+    if (mount === undefined) continue;
+    for (const dir of [join(mount, root, 'executors'), join(mount, root)]) {
+      await until(`cgroup ${dir} can be removed`, () => isRemoved(dir));
     }
   }
 }

@@ -12,7 +12,7 @@ import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import type { DoctorFinding } from '../../src/api/wire.js';
 import { isAlive } from '../../src/base/host.js';
-import { parseCgroupMounts } from '../../src/executor/cgroups.js';
+import { parseCgroupMounts } from '../../src/executor/cgroup-roots.js';
 import { RealAgent } from '../helpers/real-agent.js';
 import { until } from '../helpers/until.js';
 

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import WebSocket from 'ws';
 import type {
   Deployment,

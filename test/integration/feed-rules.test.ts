@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import { WebSocket } from 'ws';
 import type { Deployment, FeedAllocation, FeedJob, FeedMessage } from '../../src/api/wire.js';
 import type { Change } from '../../src/state/store.js';

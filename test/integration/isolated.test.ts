@@ -7,6 +7,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { isAlive } from '../../src/base/host.js';
+import { parseCores } from '../../src/executor/cores.js';
 import type { Allocation, InForceJson } from '../../src/api/wire.js';
 import { RealAgent, type TaskView } from '../helpers/real-agent.js';
 import { until } from '../helpers/until.js';
@@ -192,6 +193,54 @@ describe('a task that is shut in, under an agent', { timeout: 240_000 }, () => {
     assert.match(stdout.replace(/\s+/g, ' '), /limits memory 96 MiB/);
     assert.deepEqual(agent.processesOfRun(box.runId).workload, workload);
     assert.ok(readdirSync(agent.runDir(box.runId)).includes('status'));
+  });
+
+  it('keeps the cores of a task free of all others', async (t) => {
+    await using agent = await RealAgent.start();
+    const task = (name: string, more: object): object => ({
+      Name: name,
+      Driver: 'raw_exec',
+      Config: { command: '/bin/sleep', args: ['600'] },
+      Resources: { CPU: 50, MemoryMB: 32, ...more },
+    });
+    const job = (id: string, more: object): object => ({
+      ID: id,
+      Type: 'batch',
+      TaskGroups: [{ Name: 'g', RestartPolicy: { Attempts: 0 }, Tasks: [task('t', more)] }],
+    });
+    const allowed = async (id: string): Promise<string> => {
+      const [seen] = await agent.untilTasks(id, 'runs', (tasks) => tasks[0]?.state.State === 'running');
+      const { workload } = agent.processesOfRun(seen?.state.Holdfast.RunID ?? '');
+      return (
+        /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${workload.pid}/status`, 'utf8'))?.[1] ?? ''
+      );
+    };
+    await agent.register(job('before', {}));
+    const all = await allowed('before');
+    await agent.register(job('own', { Cores: 1 }));
+    const [own] = await agent.untilTasks(
+      'own',
+      'runs or fails',
+      (tasks) => tasks[0]?.state.State !== 'pending',
+    );
+    if (own?.state.State === 'dead') {
+      // No cpusets for this user, or one core only.
+      t.diagnostic('no cores can be reserved here');
+      assert.match(JSON.stringify(await agent.events('own')), /cores/);
+      return;
+    }
+    const mine = await allowed('own');
+    assert.match(mine, /^\d+$/);
+    await agent.register(job('after', {}));
+    const others = parseCores(all).filter((core) => String(core) !== mine);
+    assert.deepEqual(parseCores(await allowed('after')), others);
+    assert.deepEqual(parseCores(await allowed('before')), others);
+    await agent.kill();
+    await agent.start();
+    assert.deepEqual([await allowed('own'), parseCores(await allowed('before'))], [mine, others]);
+    const stopped = await agent.cli(['stop', 'own']);
+    assert.equal(stopped.code, 0, stopped.stdout + stopped.stderr);
+    await until('all cores are everybody’s again', async () => (await allowed('before')) === all);
   });
 
   it('G27 tells once of limits that are not in force, however often it starts', async () => {

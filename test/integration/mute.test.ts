@@ -1,6 +1,6 @@
 /** Executors that were killed, stopped, or lost their socket: a stop still ends the task, and in good time. */
 import assert from 'node:assert/strict';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { isAlive, readProcessStat, type ProcessRef } from '../../src/base/host.js';
@@ -77,6 +77,59 @@ describe('a stop', { timeout: 120_000 }, () => {
     assert.equal(run?.Exit?.Kind, 'signaled');
     assert.equal(await supervisionLost(agent, 'mute'), false);
   });
+});
+
+const FREEZER = '/sys/fs/cgroup/freezer';
+const canFreeze =
+  process.getuid?.() === 0 &&
+  existsSync(join(FREEZER, 'cgroup.procs')) &&
+  !existsSync(join(FREEZER, 'freezer.state'));
+
+describe('a log disk that hangs', { timeout: 180_000 }, () => {
+  const skip = !canFreeze && 'no cgroup v1 freezer that may be used';
+  it(
+    'G30: its executor answers nobody and does not die; a stop kills the task all the same',
+    { skip },
+    async () => {
+      await using agent = await RealAgent.start();
+      const loud = { command: '/usr/bin/yes', args: [] };
+      const { executor, workload, view } = await start(agent, 'hung', loud);
+      // Frozen by v1 is like a write that the disk never answers: nothing is done, and not even SIGKILL ends it.
+      const group = join(FREEZER, `holdfast-test-${process.pid}-hung`);
+      mkdirSync(group);
+      const thaw = (): void => {
+        writeFileSync(join(group, 'freezer.state'), 'THAWED');
+      };
+      try {
+        writeFileSync(join(group, 'cgroup.procs'), String(executor.pid));
+        writeFileSync(join(group, 'freezer.state'), 'FROZEN');
+        await until('it hangs', () => readFileSync(join(group, 'freezer.state'), 'utf8') === 'FROZEN\n');
+        await until('the pipe of the task is full', () =>
+          readFileSync(`/proc/${workload.pid}/wchan`, 'utf8').includes('pipe_write'),
+        );
+        await agent.request('DELETE', '/v1/job/hung');
+        await until(
+          'the task is dead',
+          () => !isAlive(workload) || readProcessStat(workload.pid)?.state === 'Z',
+          {
+            timeoutMs: 60_000,
+          },
+        );
+        assert.ok(isAlive(executor), 'the executor hangs on');
+        thaw();
+        await agent.untilTasks('hung', 'is over', (tasks) =>
+          tasks.every(({ state }) => state.State === 'dead'),
+        );
+        const [run] = await agent.runs(view.allocId, 'task');
+        // Whoever sees its status says how it ended; nobody makes it up.
+        assert.ok(['signaled', 'unknown'].includes(run?.Exit?.Kind ?? ''), JSON.stringify(run?.Exit));
+      } finally {
+        thaw();
+        await until('the group is empty', () => readFileSync(join(group, 'cgroup.procs'), 'utf8') === '');
+        rmdirSync(group);
+      }
+    },
+  );
 });
 
 describe('G12: an executor without its socket', { timeout: 120_000 }, () => {

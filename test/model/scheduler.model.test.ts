@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import type { Job } from '../../src/jobspec/types.js';
 import { Rig } from '../helpers/rig.js';
 import { aGroup, aJob, aPolicy, aTask } from '../helpers/specs.js';
@@ -16,7 +16,8 @@ import {
   wishOf,
   type Model,
 } from './host-commands.js';
-import { checkModel, MODEL_RUNS } from './runs.js';
+import { arbHistory, type History } from './history.js';
+import { checkModel, countHistory, MODEL_RUNS } from './runs.js';
 
 const once = aTask({ restart: aPolicy({ attempts: 1, delayMs: 0 }) });
 const version = (count: number, task = once): Job => aJob({ groups: [aGroup({ count, tasks: [task] })] });
@@ -30,18 +31,19 @@ const JOBS: readonly Job[] = [
   version(0),
 ];
 
-async function live(commands: Iterable<fc.AsyncCommand<Model, Rig>>): Promise<void> {
-  const rig = new Rig();
+async function live(history: History<Model, Rig>): Promise<void> {
+  const rig = new Rig({ keepsFeed: false });
   rig.world.placeOf = ({ allocId, group, task }) => {
     return `${group}[${rig.disk.records.getAlloc(allocId)?.record.index}].${task}`;
   };
   const job = version(1);
   const model: Model = { jobId: job.id, agentUp: true };
   await rig.agent.scheduler.register(job);
-  await fc.asyncModelRun(() => ({ model, real: rig }), commands);
+  await history.run(model, rig);
   await comeToRest(model, rig);
   assertTruthAtRest(model, rig);
   assertPlacesFilled(model, rig);
+  countHistory(history);
 }
 
 /** Each place of the wish holds one alloc that lives, or one that is over and is not to be tried again. */
@@ -62,9 +64,11 @@ function assertPlacesFilled(model: Model, rig: Rig): void {
   }
 }
 
+const all = [...hostCommands, ...jobCommands(JOBS), ...jobCommands(JOBS), ...jobCommands(JOBS)];
+const tell = await checkModel(fc.asyncProperty(arbHistory(all, 55), live));
+
 describe('scheduler model', () => {
-  it(`holds over ${MODEL_RUNS} histories`, async (test) => {
-    const all = [...hostCommands, ...jobCommands(JOBS), ...jobCommands(JOBS), ...jobCommands(JOBS)];
-    await checkModel(test, fc.asyncProperty(fc.commands(all, { maxCommands: 60, size: 'max' }), live));
+  it(`holds over ${MODEL_RUNS} histories`, (test) => {
+    tell(test);
   });
 });

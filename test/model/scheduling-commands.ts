@@ -1,6 +1,6 @@
 /** What can be asked of the scheduler beyond one job: versions that deploy, schedules, dispatches, forgetting. */
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import { nextDueMs } from '../../src/jobspec/cron.js';
 import type { Job, PeriodicSpec, ReschedulePolicy, UpdateStrategy } from '../../src/jobspec/types.js';
 import { Collector } from '../../src/scheduler/collector.js';

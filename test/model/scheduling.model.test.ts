@@ -7,11 +7,12 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import { isActive } from '../../src/scheduler/deployment.js';
 import { Rig } from '../helpers/rig.js';
 import { assertTruthAtRest, comeToRest, hostCommands, type Model } from './host-commands.js';
-import { checkModel, MODEL_RUNS } from './runs.js';
+import { arbHistory, type History } from './history.js';
+import { checkModel, countHistory, MODEL_RUNS } from './runs.js';
 import {
   BROKEN,
   FLAKY,
@@ -28,8 +29,8 @@ import {
 
 let watch: Watch;
 
-async function live(commands: Iterable<fc.AsyncCommand<Model, Rig>>): Promise<void> {
-  const rig = new Rig();
+async function live(history: History<Model, Rig>): Promise<void> {
+  const rig = new Rig({ keepsFeed: false });
   watch = new Watch(rig);
   rig.world.placeOf = ({ allocId, group, task }) => {
     const alloc = rig.disk.records.getAlloc(allocId)?.record;
@@ -41,7 +42,7 @@ async function live(commands: Iterable<fc.AsyncCommand<Model, Rig>>): Promise<vo
   const [first] = WEBS;
   assert.ok(first);
   await rig.agent.scheduler.register(first);
-  await fc.asyncModelRun(() => ({ model, real: rig }), commands);
+  await history.run(model, rig);
   await makeWell(model, rig);
   await assertScheduleKept(rig);
   if (rig.disk.records.getJob(TICK) !== undefined)
@@ -53,6 +54,7 @@ async function live(commands: Iterable<fc.AsyncCommand<Model, Rig>>): Promise<vo
   assertPlacesFilled(rig);
   assertLaunchedOnce(rig);
   assertNotRefunded(rig);
+  countHistory(history);
 }
 
 /** Nothing stands in the way any more, and an agent is up. */
@@ -144,10 +146,11 @@ function assertNotRefunded(rig: Rig): void {
   }
 }
 
+const own = schedulingCommands(() => watch);
+const tell = await checkModel(fc.asyncProperty(arbHistory([...hostCommands, ...own, ...own], 50), live));
+
 describe('scheduling model', () => {
-  it(`holds over ${MODEL_RUNS} histories`, async (test) => {
-    const own = schedulingCommands(() => watch);
-    const all = [...hostCommands, ...own, ...own];
-    await checkModel(test, fc.asyncProperty(fc.commands(all, { maxCommands: 60, size: 'max' }), live));
+  it(`holds over ${MODEL_RUNS} histories`, (test) => {
+    tell(test);
   });
 });

@@ -1,11 +1,11 @@
 /**
  * The task runner against a model: whatever happens to a host, in whatever order, at most one workload of a task lives,
  * restarts keep to the policy, nothing is told before it is stored, events come in the order of docs/events.md, and once
- * everything is at rest the records agree with the world. HOLDFAST_MODEL_RUNS scales it; a failure prints its seed.
+ * everything is at rest the records agree with the world.
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import type { JobType, RestartPolicy } from '../../src/jobspec/types.js';
 import { Rig } from '../helpers/rig.js';
 import { aGroup, aJob, aPolicy, aTask } from '../helpers/specs.js';
@@ -16,7 +16,8 @@ import {
   hostCommands,
   type Model,
 } from './host-commands.js';
-import { checkModel, MODEL_RUNS } from './runs.js';
+import { arbHistory, type History } from './history.js';
+import { checkModel, countHistory, MODEL_RUNS } from './runs.js';
 
 interface Setting {
   readonly type: JobType;
@@ -44,7 +45,7 @@ const arbSetting: fc.Arbitrary<Setting> = fc.record({
   maxRunMs: fc.constantFrom(undefined, 100_000),
 });
 
-async function live(setting: Setting, commands: Iterable<fc.AsyncCommand<Model, Rig>>): Promise<void> {
+async function live(setting: Setting, history: History<Model, Rig>): Promise<void> {
   const { policy, shutdownDelayMs } = setting;
   const tasks = ['main', 'side'].slice(0, setting.tasks).map((name) => {
     return aTask({ name, restart: policy, shutdownDelayMs });
@@ -54,10 +55,10 @@ async function live(setting: Setting, commands: Iterable<fc.AsyncCommand<Model, 
     ...(setting.type === 'batch' && setting.maxRunMs !== undefined ? { maxRunMs: setting.maxRunMs } : {}),
   };
   const job = aJob({ type: setting.type, groups: [aGroup({ tasks, ...times })] });
-  const rig = new Rig();
+  const rig = new Rig({ keepsFeed: false });
   const model: Model = { jobId: job.id, agentUp: true };
   await rig.agent.scheduler.register(job);
-  await fc.asyncModelRun(() => ({ model, real: rig }), commands);
+  await history.run(model, rig);
   await comeToRest(model, rig);
   assertTruthAtRest(model, rig);
   for (const { name } of tasks)
@@ -69,6 +70,7 @@ async function live(setting: Setting, commands: Iterable<fc.AsyncCommand<Model, 
   await rig.agent.scheduler.stop(job.id, { purge: true, noShutdownDelay: false });
   await rig.pass(60_000);
   assertTruthAtRest(model, rig);
+  countHistory(history);
 }
 
 /** What runs is judged in the end, and what has only so much time does not run beyond it. */
@@ -81,9 +83,10 @@ async function assertLimitsKept({ type }: Setting, rig: Rig): Promise<void> {
   }
 }
 
+const tell = await checkModel(fc.asyncProperty(arbSetting, arbHistory(hostCommands, 60), live));
+
 describe('task runner model', () => {
-  it(`holds over ${MODEL_RUNS} histories`, async (test) => {
-    const commands = fc.commands(hostCommands, { maxCommands: 140, size: 'max' });
-    await checkModel(test, fc.asyncProperty(arbSetting, commands, live));
+  it(`holds over ${MODEL_RUNS} histories`, (test) => {
+    tell(test);
   });
 });

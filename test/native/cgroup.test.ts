@@ -31,6 +31,9 @@ const needs = (mount: string | undefined, what: string): { skip: string | false 
   skip: mount === undefined ? `no ${what} hierarchy that we may write to` : false,
 });
 
+/** HOLDFAST_OOM_ROUNDS=250 is a thousand ends. */
+const OOM_ROUNDS = Number(process.env['HOLDFAST_OOM_ROUNDS'] ?? 5);
+
 let made = 0;
 /** A cgroup for one test; whoever disposes of it must have ended all its processes. */
 class Cgroup implements AsyncDisposable {
@@ -180,6 +183,47 @@ describe('memory of a v1 cgroup', needs(V1_MEMORY, 'cgroup v1 memory'), () => {
       assert.equal(exit['memory_peak_bytes'], String(LIMIT_BYTES));
     });
   }
+
+  it(`G4: is told from other ends, ${OOM_ROUNDS} times each`, async () => {
+    const SMALL_BYTES = 4 << 20;
+    const ends: readonly {
+      readonly sh: string;
+      readonly limit: number;
+      readonly seen: string;
+      kill?: true;
+    }[] = [
+      { sh: 'exec tail /dev/zero', limit: LIMIT_BYTES, seen: 'signaled 9, oom_kills 1, leader_oom 1' },
+      // Within a millisecond or two of its start.
+      { sh: 'exec tail /dev/zero', limit: SMALL_BYTES, seen: 'signaled 9, oom_kills 1, leader_oom 1' },
+      { sh: 'tail /dev/zero; exit 0', limit: SMALL_BYTES, seen: 'exited 0, oom_kills 1, leader_oom 0' },
+      {
+        sh: 'exec sleep 1000',
+        limit: SMALL_BYTES,
+        seen: 'signaled 9, oom_kills 0, leader_oom 0',
+        kill: true,
+      },
+    ];
+    for (let round = 0; round < OOM_ROUNDS; round += 1) {
+      for (const { sh, limit, seen, kill } of ends) {
+        await using cgroup = new Cgroup(V1_MEMORY);
+        writeFileSync(join(cgroup.dir, 'memory.limit_in_bytes'), String(limit));
+        const change = { joinProcs: [join(cgroup.dir, 'tasks')], log: 'none' as const };
+        await using run = await new Run({
+          sh,
+          ...change,
+          memoryEvents: join(cgroup.dir, 'memory.oom_control'),
+        }).started();
+        if (kill) process.kill(run.workload.pid, 'SIGKILL');
+        const exit = await run.exit();
+        const { oom_kills: kills, leader_oom: leader } = exit;
+        assert.equal(
+          `${await run.outcome()}, oom_kills ${kills ?? ''}, leader_oom ${leader ?? ''}`,
+          seen,
+          `round ${round}: ${sh}`,
+        );
+      }
+    }
+  });
 
   it('G4: a SIGKILL of somebody else is no OOM', async () => {
     await using cgroup = new Cgroup(V1_MEMORY);

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { spawn as spawnPty } from 'node-pty';
 import { isAlive, readProcessStat } from '../../src/base/host.js';
-import { parseCgroupMounts } from '../../src/executor/cgroups.js';
+import { parseCgroupMounts } from '../../src/executor/cgroup-roots.js';
 import { until } from '../helpers/until.js';
 import { EXECUTOR, IS_ROOT, Run, parseLines, processesOf, type Values } from './harness.js';
 

@@ -1,10 +1,12 @@
 /** The way of a task's output into rotated files: nothing lost, nothing split, and no disk error reaches the task. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   existsSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -15,7 +17,7 @@ import {
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import { until } from '../helpers/until.js';
 import { EXECUTOR, IS_ROOT, Run } from './harness.js';
 
@@ -149,6 +151,28 @@ describe('the tail', () => {
   });
 });
 
+/** Attaching takes ptrace, which some hosts allow to parents only; an executor cannot be looked into by its own user. */
+const NO_STRACE =
+  IS_ROOT && spawnSync('strace', ['-V']).status === 0 ? false : 'attaching strace needs root and strace';
+/** `echo first; seq 1 60000`. */
+const WRITTEN_BYTES =
+  'first\n'.length + Array.from({ length: 60_000 }, (_, at) => `${at + 1}\n`).join('').length;
+
+/** Lets system calls of the executor fail, or take long, while something is done. */
+async function withDisk(run: Run, inject: string, work: () => Promise<void>): Promise<void> {
+  const pid = run.status()['executor_pid'] ?? '';
+  const strace = spawn('strace', ['-qq', '-e', `inject=${inject}`, '-p', pid], { stdio: 'ignore' });
+  const left = once(strace, 'exit');
+  try {
+    const traced = (): boolean => /^TracerPid:\s+[1-9]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+    await until('the disk is bad', traced);
+    await work();
+  } finally {
+    strace.kill('SIGINT');
+    await left;
+  }
+}
+
 describe('trouble with the disk', () => {
   /** A run that writes numbered lines. */
   async function chatty(): Promise<Run> {
@@ -274,6 +298,52 @@ describe('trouble with the disk', () => {
         execFileSync('umount', ['-l', disk]);
         await base[Symbol.asyncDispose]();
       }
+    },
+  );
+
+  it(
+    'G30: a disk that fails (EIO) drops, counts and says so; the task goes on and its end is on record',
+    { skip: NO_STRACE },
+    async () => {
+      const waitFor = (file: string): string => `while [ ! -e ${file} ]; do sleep 0.01; done`;
+      await using base = new Run();
+      await using run = await new Run({
+        cwd: base.root,
+        sh: `echo first; ${waitFor('one')}; seq 1 60000; : > written; ${waitFor('two')}; echo last; exit 9`,
+      }).started();
+      await until('the first line is there', () => run.log() === 'first\n');
+      await withDisk(run, 'splice,pwrite64:error=EIO', async () => {
+        const client = await run.client();
+        writeFileSync(join(base.root, 'one'), '');
+        await until('the task has written all', () => existsSync(join(base.root, 'written')));
+        // What is still in the pipe is dropped as well before the disk gets well again.
+        await until('all was taken', async () => {
+          const status = await client.statusText();
+          return Number(status['stdout_bytes']) === WRITTEN_BYTES;
+        });
+      });
+      writeFileSync(join(base.root, 'two'), '');
+      const exit = await run.exit();
+      assert.equal(exit['code'], '9');
+      assert.equal(Number(exit['stdout_dropped']), WRITTEN_BYTES - 'first\n'.length);
+      assert.match(run.log(), /^first\n\[holdfast: \d+ bytes dropped: (Input\/output|I\/O) error\]\nlast\n$/);
+    },
+  );
+
+  it(
+    'G30: a slow disk slows down what the task writes, and neither a stop nor the record of its end',
+    { skip: NO_STRACE },
+    async () => {
+      await using run = await new Run({ sh: 'echo first; exec yes' }).started();
+      await until('the first line is there', () => run.log().startsWith('first\n'));
+      await withDisk(run, 'splice:delay_enter=100000', async () => {
+        const client = await run.client();
+        assert.equal((await client.statusText())['state'], 'running');
+        await run.stop(0, 0);
+        const exit = await run.exit();
+        assert.deepEqual([exit['signal'], exit['log_complete'], exit['stdout_dropped']], ['9', '1', '0']);
+        assert.equal(String(run.log().length), exit['stdout_bytes']);
+      });
     },
   );
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../helpers/properties.js';
 import { isAlive } from '../../src/base/host.js';
 import { encodeFrame, FRAME, FRAME_TAG, PROTOCOL_VERSION, REPLY_BIT } from '../../src/executor/protocol.js';
 import { intField, readInt, readString, stringField } from '../../src/executor/tlv.js';

@@ -10,13 +10,13 @@ import type {
   CheckView,
   ExitJson,
   FeedAllocation as FeedAllocationJson,
-  InForceJson,
   Run as RunJson,
   TaskEvent as TaskEventJson,
   TaskEventRow,
   TaskResourceUsage,
   TaskState as TaskStateJson,
 } from '../wire.js';
+import { AllocatedResources, InForce } from './allocated.js';
 import { Job } from './job.js';
 import { Resources } from './job-spec.js';
 import {
@@ -46,10 +46,6 @@ export const Exit = named(
     Text: text.min(1),
   } satisfies Shape<ExitJson>),
 ) satisfies z.ZodType<ExitJson>;
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
-}
 
 const eventFields = {
   Type: text.min(1),
@@ -116,8 +112,7 @@ export const TaskState = named(
       Attempts: count,
       RestartsUsed: count,
       EventsDropped: count,
-      // Its parts are said in wire/in-force.ts.
-      InForce: z.custom<InForceJson>(isObject).exactOptional(),
+      InForce: InForce.exactOptional(),
     }),
   } satisfies Shape<TaskStateJson>),
 ) satisfies z.ZodType<TaskStateJson>;
@@ -185,6 +180,7 @@ export const Allocation = named(
     Job: Job.nullable(),
     Resources,
     TaskResources: z.record(z.string(), Resources),
+    AllocatedResources,
     Metrics: z.record(z.string(), z.unknown()),
   } satisfies Shape<AllocationJson>),
 ) satisfies z.ZodType<AllocationJson>;

@@ -12,6 +12,11 @@ export const Resources = named(
     DiskMB: count,
     CPUPercent: amount.exactOptional(),
     Pids: count.exactOptional(),
+    Cores: count.exactOptional(),
+    MemorySwapMB: z.int().exactOptional(),
+    IOWeight: count.exactOptional(),
+    IOReadMB: count.exactOptional(),
+    IOWriteMB: count.exactOptional(),
   } satisfies Shape<ResourcesJson>),
 ) satisfies z.ZodType<ResourcesJson>;
 

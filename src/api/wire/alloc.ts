@@ -1,5 +1,6 @@
 /** Owns the shapes of allocs, their tasks and events. */
 import type { InForceJson } from './in-force.js';
+import type { AllocatedResourcesJson } from './allocated.js';
 import type { Job, ResourcesJson } from './job.js';
 
 export type TaskPhase =
@@ -159,6 +160,7 @@ export interface Allocation extends AllocListStub {
   readonly Job: Job | null;
   readonly Resources: ResourcesJson;
   readonly TaskResources: Readonly<Record<string, ResourcesJson>>;
+  readonly AllocatedResources: AllocatedResourcesJson;
   readonly Metrics: Readonly<Record<string, unknown>>;
 }
 

@@ -183,6 +183,11 @@ export function resourcesToWire({ resources }: Pick<Task, 'resources'>): Resourc
     DiskMB: 0,
     ...(resources.cpuPercent === undefined ? {} : { CPUPercent: resources.cpuPercent }),
     ...(resources.pids === undefined ? {} : { Pids: resources.pids }),
+    ...(resources.cores === undefined ? {} : { Cores: resources.cores }),
+    ...(resources.memorySwapMib === undefined ? {} : { MemorySwapMB: resources.memorySwapMib }),
+    ...(resources.ioWeight === undefined ? {} : { IOWeight: resources.ioWeight }),
+    ...(resources.ioReadMib === undefined ? {} : { IOReadMB: resources.ioReadMib }),
+    ...(resources.ioWriteMib === undefined ? {} : { IOWriteMB: resources.ioWriteMib }),
   };
 }
 

@@ -201,6 +201,14 @@ export interface ResourcesJson {
   readonly CPUPercent?: number;
   /** Ours: most processes and threads. */
   readonly Pids?: number;
+  /** Cores that no other task has; absent = none. */
+  readonly Cores?: number;
+  /** These four are ours. -1 = no limit. */
+  readonly MemorySwapMB?: number;
+  readonly IOWeight?: number;
+  /** MiB a second. */
+  readonly IOReadMB?: number;
+  readonly IOWriteMB?: number;
 }
 
 export interface RestartPolicyJson {

@@ -14,7 +14,7 @@ import { fetchKnown, fetchNode, jobPath, mapBounded } from '../fetch.js';
 import { fetchTail } from '../log-tail.js';
 import { renderHost } from '../render/host.js';
 import type { PsRow } from '../render/ps.js';
-import { renderStatus, type Launch, type LogTail } from '../render/status.js';
+import { renderStatus, type AllocDetails, type Launch, type LogTail } from '../render/status.js';
 import { fetchRows } from '../rows.js';
 import { currentAllocs, isLive, resolveTarget, taskNames, type Target } from '../target.js';
 
@@ -76,7 +76,7 @@ async function showTarget(cli: Cli, text: string): Promise<void> {
     await writeJson(cli, { Job: await fetchJob(cli, target), Allocations: full });
     return;
   }
-  const [job, deployments, launches, rows, events, logs, checks, inForce] = await Promise.all([
+  const [job, deployments, launches, rows, events, logs, checks, details] = await Promise.all([
     fetchJob(cli, target),
     fetchDeployments(cli, target),
     target.kind === 'job' ? fetchLaunches(cli, target.jobId, known) : [],
@@ -84,9 +84,9 @@ async function showTarget(cli: Cli, text: string): Promise<void> {
     fetchEvents(cli, target),
     fetchTails(cli, target, allocs),
     fetchChecks(cli, allocs),
-    fetchInForce(cli, allocs),
+    fetchDetails(cli, allocs),
   ]);
-  const data = { target: text, job, deployments, launches, rows, events, logs, checks, inForce };
+  const data = { target: text, job, deployments, launches, rows, events, logs, checks, details };
   await cli.output.write(`${renderStatus(data, lookOf(cli)).join('\n')}\n`);
 }
 
@@ -153,14 +153,13 @@ async function fetchChecks(
   return Object.fromEntries(found);
 }
 
-/** What the tasks of a few live allocs really got. */
-async function fetchInForce(
+/** What a few live allocs have of this host. */
+async function fetchDetails(
   cli: Cli,
   allocs: Target['allocs'],
-): Promise<Readonly<Record<string, Allocation['TaskStates']>>> {
+): Promise<Readonly<Record<string, AllocDetails>>> {
   const found = await mapBounded(allocs.filter(isLive).slice(-MOST_TAILS), MOST_TAILS, async ({ ID }) => {
-    const { TaskStates } = await cli.client.get<Allocation>(`/v1/allocation/${ID}`);
-    return [ID, TaskStates] as const;
+    return [ID, await cli.client.get<Allocation>(`/v1/allocation/${ID}`)] as const;
   });
   return Object.fromEntries(found);
 }

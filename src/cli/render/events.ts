@@ -24,7 +24,6 @@ const TONES: ReadonlyMap<string, Tone> = new Map([
   ['Restarting', 'warn'],
   ['Restart Signaled', 'warn'],
   ['Killing', 'warn'],
-  ['Setup Failure', 'bad'],
   ['Driver Failure', 'bad'],
   ['Not Restarting', 'bad'],
   ['Kill Failed', 'bad'],

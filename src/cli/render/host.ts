@@ -28,7 +28,7 @@ export interface HostData {
 }
 
 const JOB_COLUMNS: readonly Column[] = [
-  { title: 'JOB', shortest: 12 },
+  { title: 'JOB', shortest: 12, cut: 'middle' },
   { title: 'TYPE', drop: 3 },
   { title: 'STATUS', shortest: 12 },
   { title: 'TASKS', shortest: 12, drop: 2 },

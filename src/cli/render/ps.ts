@@ -21,7 +21,7 @@ export interface PsData {
 
 /** The reason in STATUS is worth more than ids and figures: 42 columns hold a backoff with its count and last exit. */
 const COLUMNS: readonly Column[] = [
-  { title: 'JOB/GROUP/TASK', shortest: 16, comfort: 24 },
+  { title: 'JOB/GROUP/TASK', shortest: 16, comfort: 24, cut: 'middle' },
   { title: 'ALLOC', spare: 1 },
   { title: 'STATUS', shortest: 20, comfort: 42 },
   { title: 'RESTARTS', align: 'right' },

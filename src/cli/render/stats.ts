@@ -8,7 +8,7 @@ import { sparkline } from './sparkline.js';
 import { formatAge, formatMemory, formatMemoryOf, formatPercent } from './units.js';
 
 const COLUMNS: readonly Column[] = [
-  { title: 'JOB/GROUP/TASK', shortest: 16, comfort: 24 },
+  { title: 'JOB/GROUP/TASK', shortest: 16, comfort: 24, cut: 'middle' },
   { title: 'ALLOC', spare: 3 },
   { title: 'CPU', align: 'right' },
   { title: 'MEM/LIMIT', align: 'right' },

@@ -27,6 +27,8 @@ export interface LogTail {
   readonly lines: readonly string[];
 }
 
+export type AllocDetails = Pick<Allocation, 'TaskStates' | 'AllocatedResources'>;
+
 /** A job that was launched by another. */
 export interface Launch {
   readonly id: string;
@@ -47,8 +49,8 @@ export interface StatusData {
   /** Oldest first. */
   readonly events: readonly TaskEventRow[];
   readonly logs: readonly LogTail[];
-  /** By alloc id. */
-  readonly inForce?: Readonly<Record<string, Allocation['TaskStates']>>;
+  /** By alloc id: what a few of them have of this host, and what their tasks really got. */
+  readonly details?: Readonly<Record<string, AllocDetails>>;
   /** By alloc id. */
   readonly checks?: Readonly<Record<string, readonly CheckView[]>>;
 }
@@ -165,7 +167,7 @@ function rescheduleLine({ Holdfast, NextAllocation }: PsRow['alloc'], look: Look
 }
 
 /** A line for each alloc, and below it one for each of its tasks. */
-function allocLines({ rows, inForce }: StatusData, look: Look): string[] {
+function allocLines({ rows, details }: StatusData, look: Look): string[] {
   const lines: string[] = [];
   let previous: string | undefined;
   for (const row of rows) {
@@ -177,14 +179,24 @@ function allocLines({ rows, inForce }: StatusData, look: Look): string[] {
       const text = `${shortId(alloc.ID)}  ${alloc.Name}  ${alloc.ClientStatus}${healthOf(alloc)}, created ${age} ago${wanted}`;
       lines.push(field('Alloc', text, look));
       lines.push(...rescheduleLine(alloc, look));
+      lines.push(...portLines(details?.[alloc.ID], look));
       previous = alloc.ID;
     }
     if (row.task === undefined) continue;
     lines.push(taskLine(row, look));
-    const seen = inForce?.[alloc.ID]?.[row.task]?.Holdfast.InForce;
+    const seen = details?.[alloc.ID]?.TaskStates[row.task]?.Holdfast.InForce;
     if (seen !== undefined) lines.push(...inForceLines(describeInForce(seen), look));
   }
   return lines;
+}
+
+/** Where the ports of an alloc are. Nothing of it is cut off. */
+function portLines(details: AllocDetails | undefined, look: Look): string[] {
+  const ports = details?.AllocatedResources.Shared.Ports ?? [];
+  if (ports.length === 0) return [];
+  const indent = ' '.repeat(4);
+  const text = `ports  ${ports.map(({ Label, HostIP, Value }) => `${Label}=${HostIP}:${Value}`).join(', ')}`;
+  return wrap(sanitize(text), look.width - indent.length).map((line) => indent + line);
 }
 
 /** Nothing of it is cut off. */

@@ -1,12 +1,14 @@
 /** Owns tables that fit the terminal: when it is narrow, columns are dropped first and then texts are cut. Pure. */
 import type { Look, Tone } from '../output.js';
-import { displayWidth, pad, sanitize, truncate } from './text.js';
+import { displayWidth, pad, sanitize, truncate, truncateMiddle } from './text.js';
 
 export interface Column {
   readonly title: string;
   readonly align?: 'right';
   /** May be cut down to this many columns; undefined = never cut while the table fits otherwise. */
   readonly shortest?: number;
+  /** What is too long is cut in its middle instead of at its end. */
+  readonly cut?: 'middle';
   /** Wants this many columns before spare ones are shown. */
   readonly comfort?: number;
   /** Nice to have: left out when others would lack comfort. The highest first. */
@@ -37,7 +39,8 @@ export function renderTable(
   const line = (cells: readonly string[], tones: readonly (Tone | undefined)[]): string => {
     const painted = kept.map((index, place) => {
       const width = widths.get(index) ?? 0;
-      const cut = truncate(cells[index] ?? '', width);
+      const shorten = columns[index]?.cut === 'middle' ? truncateMiddle : truncate;
+      const cut = shorten(cells[index] ?? '', width);
       // Nothing is filled up behind the last column: the line ends with its text.
       const isLast = place === kept.length - 1 && columns[index]?.align === undefined;
       const fill = isLast ? cut : pad(cut, width, columns[index]?.align ?? 'left');

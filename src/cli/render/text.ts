@@ -39,6 +39,26 @@ export function truncate(text: string, width: number): string {
   return width <= 0 ? '' : beginning(text, width - 1) + ELLIPSIS;
 }
 
+/** The same with the ellipsis in its middle: for names, whose ends tell them apart as much as their beginnings do. */
+export function truncateMiddle(text: string, width: number): string {
+  if (displayWidth(text) <= width) return text;
+  if (width < 4) return truncate(text, width);
+  const tail = ending(text, Math.floor((width - 1) / 2));
+  return beginning(text, width - 1 - displayWidth(tail)) + ELLIPSIS + tail;
+}
+
+function ending(text: string, width: number): string {
+  const characters = Array.from(text);
+  let used = 0;
+  let from = characters.length;
+  while (from > 0) {
+    used += characterWidth(characters[from - 1] ?? '');
+    if (used > width) break;
+    from -= 1;
+  }
+  return characters.slice(from).join('');
+}
+
 /** As much of the text as fits into `width` columns. */
 function beginning(text: string, width: number): string {
   let kept = '';

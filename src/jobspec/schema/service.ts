@@ -11,7 +11,7 @@ export const SERVICE = {
       json: 'Name',
       type: 'string',
       default: '<job>-<group>[-<task>]',
-      doc: 'Name for people.',
+      doc: 'Name for people: letters, digits and `-`, at most 63. May hold `${…}`.',
     }),
     provider: one(oneOf(['nomad']), {
       json: 'Provider',

@@ -28,11 +28,9 @@ export async function runBounded<T>(
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const own = new AbortController();
-  const late = new AgentError('timeout', `${name} was not done after ${limitMs / 1000}s`, {
-    recoverable: true,
-  });
   using deadline = clock.setTimer(limitMs, () => {
-    own.abort(late);
+    const text = `${name} was not done after ${limitMs / 1000}s`;
+    own.abort(new AgentError('timeout', text, { recoverable: true }));
   });
   using slow = clock.setTimer(SLOW_MS, onSlow);
   const relay = addAbortListener(outer, () => {

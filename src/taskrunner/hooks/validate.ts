@@ -1,9 +1,10 @@
 /**
- * Hook: refuses what this host does not allow, before anything is fetched or made for it: users, and a config that the
- * driver will not take once `${…}` is filled in. Nothing of it is stored: settings of the agent may change.
+ * Hook: refuses what this host does not allow, before anything is fetched or made for it: users; and what does not do
+ * once `${…}` is filled in: a config that the driver will not take, a name of a service. Nothing of it is stored: settings of the agent may change.
  */
 import { AgentError } from '../../base/errors.js';
 import { checkDriverConfig, isDriverName } from '../../jobspec/driver-config.js';
+import { whyBadServiceName } from '../../jobspec/service-rules.js';
 import { HookFailure, type TaskHook } from './hook.js';
 
 export interface UserRules {
@@ -19,13 +20,17 @@ export const USUAL_USER_RULES: UserRules = { denied: ['root', 'Administrator'], 
 export function validateHook(users: UserRules = USUAL_USER_RULES): TaskHook {
   return {
     name: 'validate',
-    prestart: ({ task, env, config }) => {
+    prestart: ({ task, group, env, config }) => {
       const { interpolate } = env();
       const user = task.user === undefined ? undefined : interpolate(task.user);
       if (user !== undefined && users.drivers.includes(task.driver) && isDenied(user, users.denied)) {
         const error = `user ${JSON.stringify(user)} is not allowed for driver ${task.driver} on this host`;
-        const event = { type: 'Failed Validation', error } as const;
-        return Promise.reject(new HookFailure(event, error, { recoverable: false }));
+        return Promise.reject(invalid(error));
+      }
+      for (const { name } of [...(group.services ?? []), ...(task.services ?? [])]) {
+        const bad = name.includes('${') ? whyBadServiceName(interpolate(name)) : undefined;
+        if (bad === undefined) continue;
+        return Promise.reject(invalid(`bad service name ${JSON.stringify(interpolate(name))}: ${bad}`));
       }
       const [fault] = isDriverName(task.driver) ? checkDriverConfig(task.driver, config()) : [];
       if (fault === undefined) return Promise.resolve(undefined);
@@ -33,6 +38,10 @@ export function validateHook(users: UserRules = USUAL_USER_RULES): TaskHook {
       return Promise.reject(new AgentError('driver_config_invalid', `config: ${fault.message}${hint}`));
     },
   };
+}
+
+function invalid(error: string): HookFailure {
+  return new HookFailure({ type: 'Failed Validation', error }, error, { recoverable: false });
 }
 
 /** By name, and root by its number too. */

@@ -3,7 +3,9 @@ import { describe, it } from 'node:test';
 import type { HostIsolation } from '../../../src/executor/host-isolation.js';
 import { decideCapabilities, type HostSeen } from '../../../src/agent/capabilities.js';
 
-const all = { mode: 'v2', controllers: new Set(['memory', 'cpu', 'pids']), missing: [] } as const;
+const controllers = new Set(['memory', 'cpu', 'pids', 'cpuset', 'io']);
+const features = new Set(['swap', 'io_weight'] as const);
+const all = { mode: 'v2', controllers, features, missing: [] } as const;
 const isolation = {
   namespaces: new Set(['mount', 'pid']),
   userNamespace: false,
@@ -20,20 +22,31 @@ describe('capabilities of a host', () => {
   });
 
   it('every missing one has a cure, every available one has none', () => {
-    const none = { mode: 'none', controllers: new Set<string>(), missing: ['cgroup v2: EACCES'] } as const;
+    const none = {
+      mode: 'none',
+      controllers: new Set<string>(),
+      features: new Set<never>(),
+      missing: ['cgroup v2: EACCES'],
+    } as const;
     const fault = { problem: 'cannot have namespaces: EPERM', cure: 'give the agent CAP_SYS_ADMIN' };
     for (const seen of [
       { cgroups: none, uid: 0 },
       { cgroups: none, uid: 1000 },
       { cgroups: all, uid: 0, isolation: { ...isolation, seccomp: false, fault } },
       { cgroups: { ...all, controllers: new Set(['cpu']) }, uid: 0 },
+      { cgroups: { ...all, features: new Set<never>() }, uid: 0 },
     ])
       for (const { name, available, cure } of decide(seen)) assert.equal(cure === '', available, name);
-    assert.equal(missingOf({ cgroups: none, uid: 1000 }).length, 6);
+    assert.equal(missingOf({ cgroups: none, uid: 1000 }).length, 10);
   });
 
   it('the cure is for this host: root, a mount, or a controller, with what was seen', () => {
-    const none = { mode: 'none', controllers: new Set<string>(), missing: ['cgroup v2: EROFS'] } as const;
+    const none = {
+      mode: 'none',
+      controllers: new Set<string>(),
+      features: new Set<never>(),
+      missing: ['cgroup v2: EROFS'],
+    } as const;
     assert.match(missingOf({ cgroups: none, uid: 1000 })[0]?.cure ?? '', /as root.*EROFS/);
     assert.match(missingOf({ cgroups: none, uid: 0 })[0]?.cure ?? '', /mount cgroup2.*EROFS/);
     const [memory] = missingOf({ cgroups: { ...all, controllers: new Set(['cpu', 'pids']) }, uid: 0 });

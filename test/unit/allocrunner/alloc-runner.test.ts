@@ -49,6 +49,26 @@ describe('alloc runner', () => {
     scene.over();
   });
 
+  it('what changes nothing is not written: the disk is not even asked', async () => {
+    const scene = await Scene.up([aTask()]);
+    // Until its health is judged.
+    await scene.rig.pass(600_000);
+    const seen = { writes: 0 };
+    scene.rig.disk.onWrite = () => (seen.writes += 1);
+    const [group] = scene.job.groups;
+    assert.ok(group);
+    scene.runner().update(scene.job, group);
+    scene.runner().stop();
+    await scene.rig.pass(10_000);
+    assert.equal(seen.writes, 0);
+    scene.runner().update({ ...scene.job }, { ...group, tasks: [aTask({ killTimeoutMs: 7 })] });
+    await scene.rig.pass(10_000);
+    assert.equal(seen.writes, 0, 'settings are of the job');
+    scene.rig.world.exit(scene.workload(), EXIT_1);
+    await scene.rig.pass(0);
+    assert.notEqual(seen.writes, 0);
+  });
+
   it('HandlesArtifactFailure: a task that retries does not hold back its sibling', async () => {
     const scene = new Scene([aTask({ restart: aPolicy({ attempts: 1 }) }), aTask({ name: 'side' })], {
       type: 'batch',

@@ -134,6 +134,18 @@ describe('lifecycle', () => {
     scene.over();
   });
 
+  it('TaskMain_KillTG: when all main tasks have ended the sidecars are ended, and not before', async () => {
+    const scene = await Scene.up([side, watch, main, aTask({ name: 'other' })], { type: 'batch' });
+    await exits(scene, 'main');
+    assert.deepEqual(living(scene), ['other', 'side', 'watch']);
+    await exits(scene, 'other');
+    for (const sidecar of ['side', 'watch']) {
+      assert.deepEqual(scene.told(sidecar).slice(2), ['Main Tasks Dead', 'Killing', 'Terminated', 'Killed']);
+    }
+    assert.equal(scene.status, 'complete');
+    scene.over();
+  });
+
   it('TaskLeader_StopTG: the leader ends before its followers', async () => {
     const scene = await Scene.up([aTask({ name: 'follower' }), { ...main, leader: true }]);
     scene.rig.world.obeysAfterMs = 1_000;

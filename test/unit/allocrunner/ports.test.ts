@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { choosePorts } from '../../../src/allocrunner/ports.js';
 import type { Port } from '../../../src/jobspec/types.js';
 import { Scene } from '../../helpers/scene.js';

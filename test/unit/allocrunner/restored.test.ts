@@ -6,10 +6,20 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Driver, TaskConfig } from '../../../src/drivers/driver.js';
 import { MissingDriver } from '../../../src/drivers/missing.js';
+import type { ReschedulePolicy } from '../../../src/jobspec/types.js';
 import { runRecord } from '../../helpers/records.js';
 import { Scene } from '../../helpers/scene.js';
 import { EXIT_1 } from '../../helpers/scripted-driver.js';
 import { aPolicy, aTask } from '../../helpers/specs.js';
+
+const NEVER_ELSEWHERE: ReschedulePolicy = {
+  attempts: 0,
+  intervalMs: 0,
+  delayMs: 5_000,
+  delayFunction: 'constant',
+  maxDelayMs: 5_000,
+  unlimited: false,
+};
 
 /** An agent that was killed, and its successor, for whom the run is out of reach. */
 async function outOfReach(type: 'service' | 'system' = 'service'): Promise<Scene> {
@@ -90,6 +100,25 @@ describe('a driver that is not there', () => {
       driver.start({} as TaskConfig, () => undefined),
       { code: 'driver_not_found' },
     );
+  });
+});
+
+describe('an alloc that cannot be run here', () => {
+  it('Client_AddAllocError: has failed, once and with the reason, also for the next agents', async () => {
+    const driver: Driver = new MissingDriver('docker', ['exec', 'raw_exec']);
+    const options = { driver, group: { reschedule: NEVER_ELSEWHERE } };
+    const scene = await Scene.up([aTask({ restart: aPolicy({ attempts: 5 }) })], options);
+    const told = ['Received', 'Driver Failure', 'Not Restarting'];
+    for (let agents = 0; agents < 3; agents++) {
+      await scene.rig.pass(600_000);
+      assert.equal(scene.status, 'failed');
+      assert.deepEqual(scene.told(), told);
+      scene.rig.kill();
+      await scene.rig.start();
+    }
+    assert.equal(scene.rig.disk.records.listAllocs().length, 1);
+    const [why] = scene.rig.told.filter(({ event }) => event.type === 'Driver Failure');
+    assert.match(JSON.stringify(why), /this host has no driver/);
   });
 });
 

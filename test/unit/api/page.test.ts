@@ -1,7 +1,7 @@
 /** Filters and pages of lists. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { parseFilter } from '../../../src/api/filter.js';
 import { cutPage } from '../../../src/api/page.js';
 import { Query } from '../../../src/api/query.js';

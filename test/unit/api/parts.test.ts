@@ -1,7 +1,7 @@
 /** The small parts of the API: who may speak, what a query says, which events a reader wants, what is remembered. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { z } from 'zod';
 import { FeedFilter } from '../../../src/api/feed-request.js';
 import { RecentRows } from '../../../src/api/feed-recent.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { reduceJobStatus } from '../../../src/api/job-to-wire.js';
 import { eventToWire, exitToWire, runToWire, taskStateToWire } from '../../../src/api/task-to-wire.js';
 import {

@@ -1,7 +1,7 @@
 /** One actor's queue: in order, one at a time, nothing lost. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { Mailbox } from '../../../src/base/mailbox.js';
 
 const noFault = (fault: unknown): void => {

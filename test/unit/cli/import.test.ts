@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { importCompose } from '../../../src/cli/import/compose.js';
 import { commandOf, safeName, splitWords, type Imported } from '../../../src/cli/import/imported.js';
 import { importPm2 } from '../../../src/cli/import/pm2.js';

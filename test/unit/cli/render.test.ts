@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { paintAnsi } from '../../../src/cli/output.js';
 import { renderEvent } from '../../../src/cli/render/events.js';
 import { renderHistory } from '../../../src/cli/render/history.js';

@@ -112,6 +112,27 @@ describe('status of an alloc', () => {
     assert.match(at(never), /\n {11}no new alloc takes its place: rescheduling is off \(attempts = 0\)\n/);
   });
 
+  it('says where its ports are', () => {
+    const Ports = [
+      { Label: 'http', Value: 23011, To: 0 as const, HostIP: '127.0.0.1' },
+      { Label: 'admin', Value: 9090, To: 0 as const, HostIP: '127.0.0.1' },
+    ];
+    const AllocatedResources = { Tasks: {}, Shared: { DiskMB: 0, Networks: [], Ports } };
+    const details = { [runningRow().alloc.ID]: { TaskStates: {}, AllocatedResources } };
+    const lines = sheet({ rows: [runningRow()], details });
+    assert.match(
+      lines.find((line) => line.includes('http')) ?? '',
+      /^ {4}ports {2}http=127.0.0.1:23011, admin=127.0.0.1:9090$/,
+    );
+    assert.ok(sheet({ rows: [runningRow()], details }, 40).includes('    admin=127.0.0.1:9090'));
+    const none = { ...AllocatedResources, Shared: { DiskMB: 0, Networks: [], Ports: [] } };
+    const bare = sheet({
+      rows: [runningRow()],
+      details: { [runningRow().alloc.ID]: { TaskStates: {}, AllocatedResources: none } },
+    });
+    assert.doesNotMatch(bare.join('\n'), /ports/);
+  });
+
   it('lists its checks, the output of one that fails with it', () => {
     const check = (Check: string, Status: string, Output: string): CheckView =>
       ({ Check, Output, Holdfast: { Status } }) as unknown as CheckView;

@@ -70,7 +70,7 @@ describe('the status of a task', () => {
 
   it('names what kept a task from starting when there is no exit', () => {
     const setup = taskEvent({
-      Type: 'Setup Failure',
+      Type: 'Template',
       FailsTask: true,
       DisplayMessage: 'user "app" is unknown',
     });

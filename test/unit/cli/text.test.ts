@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
-import { displayWidth, pad, sanitize, truncate, wrap } from '../../../src/cli/render/text.js';
+import fc from '../../helpers/properties.js';
+import { displayWidth, pad, sanitize, truncate, truncateMiddle, wrap } from '../../../src/cli/render/text.js';
 import {
   formatAge,
   formatMemory,
@@ -25,6 +25,10 @@ describe('text', () => {
     assert.equal(truncate('日本語', 4), '日…');
     assert.equal(truncate('日本語', 6), '日本語');
     assert.equal(truncate('abc', 0), '');
+    assert.equal(truncateMiddle('frontend/api/server', 19), 'frontend/api/server');
+    assert.equal(truncateMiddle('frontend/api/server', 12), 'fronte…erver');
+    assert.equal(truncateMiddle('日本語日本語', 8), '日本…語');
+    assert.equal(truncateMiddle('abcdef', 3), 'ab…');
     assert.equal(pad('日本', 6), '日本  ');
     assert.equal(pad('12', 4, 'right'), '  12');
   });

@@ -1,7 +1,7 @@
 /** The ring of recent events: the documented cases, and the rule. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { appendBounded, RECENT_EVENTS } from '../../../src/events/ring.js';
 import type { StampedTaskEvent } from '../../../src/events/task-event.js';
 

@@ -3,11 +3,12 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { systemClock } from '../../../src/base/clock.js';
 import { isPopulated, killLeaf, removeLeaf, removeTree } from '../../../src/executor/cgroup-leaf.js';
 import { cpuShares, cpuWeight, memoryLimits } from '../../../src/executor/cgroup-limits.js';
-import { Cgroups, leafName, parseCgroupMounts, type CgroupMounts } from '../../../src/executor/cgroups.js';
+import { parseCgroupMounts, type CgroupMounts } from '../../../src/executor/cgroup-roots.js';
+import { Cgroups, leafName } from '../../../src/executor/cgroups.js';
 import { until } from '../../helpers/until.js';
 
 const MIB = 1024 * 1024;
@@ -86,6 +87,7 @@ describe('cgroups of this host', () => {
     cpuShares: 512,
     cpuQuotaPercent: 150,
     pidsMax: 20,
+    ...{ swapMax: 16 * MIB, cores: 0, ioWeight: undefined, ioReadBps: 8 * MIB, ioWriteBps: 4 * MIB },
   };
 
   it('G27: are none, with the reason, where nothing may be made', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { crc32 } from 'node:zlib';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { parseExitRecord, parseStatus } from '../../../src/executor/exit-record.js';
 
 type Values = Readonly<Record<string, string | number>>;

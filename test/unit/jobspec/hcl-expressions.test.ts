@@ -1,7 +1,7 @@
 // What HCL's expressions come to: a table for each kind, and a property for the grouping of operators.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { readHcl } from '../../../src/jobspec/hcl.js';
 import type { GivenValue, Inputs } from '../../../src/jobspec/inputs.js';
 import { toPlain } from '../../../src/jobspec/tree.js';

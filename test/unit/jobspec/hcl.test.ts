@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { parse as parseByOracle } from '@cdktn/hcl2json';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { readHcl } from '../../../src/jobspec/hcl.js';
 import { toPlain, type Tree } from '../../../src/jobspec/tree.js';
 

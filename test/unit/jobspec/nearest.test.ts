@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { editDistance, nearest } from '../../../src/jobspec/nearest.js';
 
 describe('nearest', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { parseJobFile, parseJobJson, renderFaults, type JobResult } from '../../../src/jobspec/parse.js';
 import { jobSpecToWire } from '../../../src/api/wire.js';
 import type { Job, Task } from '../../../src/jobspec/types.js';
@@ -179,6 +179,7 @@ const restart = fc.record({
   jitter: fc.double({ min: 0, max: 1, noNaN: true }).map((value) => value + 0),
   resetAfterMs: maybe(ms(1e9)),
 });
+const mibs = fc.integer({ min: 1, max: 10_000 });
 const task: fc.Arbitrary<Task> = fc.record({
   name,
   driver: fc.constant('mock_driver'),
@@ -189,13 +190,18 @@ const task: fc.Arbitrary<Task> = fc.record({
   env: words,
   user: maybe(fc.stringMatching(/^[a-z]{1,8}$/)),
   meta: words,
-  resources: fc.record({
-    cpuMhz: fc.integer({ min: 1, max: 10_000 }),
-    cpuPercent: maybe(fc.integer({ min: 1, max: 1000 })),
-    memoryMib: fc.integer({ min: 10, max: 1000 }),
-    memoryMaxMib: maybe(fc.constantFrom(-1, 1000, 5000)),
-    pids: maybe(fc.integer({ min: 1, max: 1000 })),
-  }),
+  resources: fc.record(
+    {
+      cpuMhz: fc.integer({ min: 1, max: 10_000 }),
+      cpuPercent: maybe(fc.integer({ min: 1, max: 1000 })),
+      memoryMib: fc.integer({ min: 10, max: 1000 }),
+      memoryMaxMib: maybe(fc.constantFrom(-1, 1000, 5000)),
+      pids: maybe(fc.integer({ min: 1, max: 1000 })),
+      ...{ cores: fc.integer({ min: 1, max: 64 }), memorySwapMib: fc.constantFrom(-1, 0, 64) },
+      ...{ ioWeight: mibs, ioReadMib: mibs, ioWriteMib: mibs },
+    },
+    { requiredKeys: ['cpuMhz', 'cpuPercent', 'memoryMib', 'memoryMaxMib', 'pids'] },
+  ),
   restart,
   killTimeoutMs: ms(1e9),
   killSignal: maybe(fc.constantFrom('SIGTERM', 'SIGINT', 'SIGRTMIN+1')),

@@ -1,7 +1,7 @@
 /** The language of templates: what comes out, what is refused where, and that nothing runs away. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { evaluate } from '../../../src/jobspec/template/evaluate.js';
 import { TemplateFault } from '../../../src/jobspec/template/nodes.js';
 import { parseTemplate } from '../../../src/jobspec/template/parse.js';

@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { findBelow, listFound, openFound, refuseSecrets } from '../../../src/logs/alloc-dir.js';
 import { AgentError } from '../../../src/base/errors.js';
 

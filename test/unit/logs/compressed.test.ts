@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
 
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { systemClock } from '../../../src/base/clock.js';
 import { compressRotated } from '../../../src/logs/compress-rotated.js';
 import { compressFile, type CompressStep } from '../../../src/logs/compressed.js';

@@ -1,7 +1,7 @@
 /** What a job's newest version means for its allocs: the table, and the rule that a place never holds two. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import type { Job, Task, TaskGroup } from '../../../src/jobspec/types.js';
 import { place, type Placement } from '../../../src/scheduler/place.js';
 import type { AllocRecord } from '../../../src/state/store.js';

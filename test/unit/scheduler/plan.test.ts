@@ -1,7 +1,7 @@
 /** What a plan says is what registering then does: the table in words, and the comparison with the real scheduler. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import type { Job } from '../../../src/jobspec/types.js';
 import { planJob, type JobPlan } from '../../../src/scheduler/plan.js';
 import { allocRecord, jobRecord } from '../../helpers/records.js';

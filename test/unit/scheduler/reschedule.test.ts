@@ -1,7 +1,7 @@
 /** When a failed alloc gets a successor: the delays of each function, the bound on attempts, and the rule behind them. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import type { ReschedulePolicy } from '../../../src/jobspec/types.js';
 import { decideReschedule, withEvent } from '../../../src/scheduler/reschedule.js';
 import type { Moment, RescheduleEvent } from '../../../src/state/store.js';

@@ -33,6 +33,37 @@ describe('scheduler', () => {
     assert.equal(rig.world.spawned, 2);
   });
 
+  it('a job that is registered while its stop still waits for the disk runs: the stop is written first', async () => {
+    const update = {
+      maxParallel: 1,
+      healthCheck: 'task_states' as const,
+      minHealthyMs: 1_000,
+      healthyDeadlineMs: 20_000,
+      progressDeadlineMs: 60_000,
+      staggerMs: 30_000,
+      autoRevert: false,
+      autoPromote: false,
+      canary: 0,
+    };
+    const job = aJob({ groups: [aGroup({ count: 2, tasks: [once], update })] });
+    const rig = await hostWith(job);
+    rig.disk.refusing = true;
+    await rig.agent.scheduler.stop('job', STOP);
+    await assert.rejects(rig.agent.scheduler.register(job), codeIs('store_unavailable'));
+    rig.disk.refusing = false;
+    const { unchanged, version } = await rig.agent.scheduler.register(job);
+    assert.deepEqual({ unchanged, version }, { unchanged: false, version: 2 });
+    await rig.pass(60_000);
+    assert.equal(rig.world.live().length, 2);
+    assert.deepEqual(
+      rig.disk.scheduling.listDeployments().map(({ record }) => [record.jobVersion, record.status]),
+      [
+        [0, 'cancelled'],
+        [2, 'successful'],
+      ],
+    );
+  });
+
   it('a new job is stored together with its allocs, and nothing of either when the disk refuses', async () => {
     const rig = new Rig();
     const seen = new Set<string>();
@@ -54,11 +85,11 @@ describe('scheduler', () => {
     const seen = new Set<string>();
     rig.disk.onWritten = () => {
       const isStopped = rig.disk.records.getJob('job')?.record.stopped ?? false;
-      seen.add(`${isStopped} ${allocsOf(rig).map(({ desiredStatus }) => desiredStatus)}`);
+      seen.add([isStopped, ...allocsOf(rig).map(({ desiredStatus }) => desiredStatus)].join(' '));
     };
     await rig.agent.scheduler.stop('job', STOP);
     await rig.pass(0);
-    assert.deepEqual([...seen], ['true stop,stop']);
+    assert.deepEqual([...seen], ['true stop stop']);
     assert.deepEqual(rig.world.live(), []);
   });
 

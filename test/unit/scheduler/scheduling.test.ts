@@ -166,10 +166,10 @@ describe('a deployment', () => {
     const rig = await stableHost(service('1'));
     await rig.agent.scheduler.register(service('2'));
     const id = deployments(rig)[1]?.id ?? '';
-    await rig.agent.scheduler.pauseDeployment(id, true);
+    await rig.agent.scheduler.deploymentRequests.pause(id, true);
     await rig.pass(200_000);
     assert.deepEqual(versions(rig), [1, 0, 0]);
-    await rig.agent.scheduler.pauseDeployment(id, false);
+    await rig.agent.scheduler.deploymentRequests.pause(id, false);
     await rig.pass(40_000);
     assert.deepEqual(versions(rig), [1, 1, 1]);
   });

@@ -1,7 +1,7 @@
 /** Grouping over a disk that refuses: what is given back, what is kept, in which order and how much of it. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { isRecoverable } from '../../../src/base/errors.js';
 import { silentLogger } from '../../../src/base/log.js';
 import { GroupCommit, type Written } from '../../../src/state/group-commit.js';

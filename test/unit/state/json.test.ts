@@ -1,7 +1,7 @@
 /** The text form of values: what comes back is what went in, or it is refused. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { decodeJson, encodeJson } from '../../../src/state/json.js';
 
 describe('encodeJson', () => {

@@ -1,7 +1,7 @@
 /** What follows an attempt that ended: the table of the acceptance list (TestClient_RestartTracker_…), and its rules. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import type { JobType, RestartPolicy } from '../../../src/jobspec/types.js';
 import type { Moment, RestartWindow } from '../../../src/state/store.js';
 import {

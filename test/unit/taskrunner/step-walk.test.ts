@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import type { RunnerEvent } from '../../../src/taskrunner/machine.js';
 import { faultInHistory } from '../../helpers/event-order.js';
 import { EXIT_0, EXIT_1, signaled } from '../../helpers/scripted-driver.js';

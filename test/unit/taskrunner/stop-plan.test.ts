@@ -1,7 +1,7 @@
 /** Which signals a stop sends, and when: the cases of `stop_signals`, and what holds for all of them. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import type { StopSignal } from '../../../src/jobspec/types.js';
 import { planStop, rungAt } from '../../../src/taskrunner/stop-plan.js';
 import { aTask } from '../../helpers/specs.js';

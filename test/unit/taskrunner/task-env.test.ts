@@ -1,7 +1,7 @@
 /** What a task finds in its environment, and what `${…}` stands for. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import {
   buildTaskEnv,
   INHERITED_VARIABLES,

@@ -30,7 +30,7 @@ describe('dispatch_payload', () => {
     assert.deepEqual(readFileSync(join(world.dirs.localDir, 'in/put')), payload);
   });
 
-  it('DispatchHook_NoPayload: nothing to do is nothing to remember', async () => {
+  it('DispatchHook_NoPayload: nothing to do is done', async () => {
     using world = new HookWorld();
     assert.equal(await dispatchPayloadHook.prestart?.(world.context({ dispatchPayload })), undefined);
     const payload = Buffer.from('x');
@@ -74,6 +74,27 @@ describe('validate', () => {
       }
     });
   }
+
+  it('Validate_ServiceName: one that is none once it is filled in is refused', async () => {
+    const named = (name: string, who: string) => {
+      const world = new HookWorld();
+      const services = [{ name, tags: [], checks: [] }];
+      return hook.prestart?.(
+        world.context({ driver: 'raw_exec', config: { command: 'x' }, meta: { who }, services }),
+      );
+    };
+    assert.equal(await named('web-${NOMAD_META_who}', 'one'), undefined);
+    await assert.rejects(
+      async () => named('web-${NOMAD_META_who}', 'two three'),
+      (error) => {
+        assert.ok(error instanceof HookFailure);
+        assert.equal(error.event.type, 'Failed Validation');
+        assert.equal(error.recoverable, false);
+        assert.match(error.message, /^bad service name "web-two three": it may hold letters/);
+        return true;
+      },
+    );
+  });
 
   it('a config that the driver does not take', async () => {
     using world = new HookWorld();

@@ -34,6 +34,8 @@ class Bench implements Disposable {
   readonly #templates: readonly Template[];
   #abort = new AbortController();
   #watching: Promise<void> | undefined;
+  /** The watch has found nothing (more) to look at. */
+  #isOver = false;
 
   constructor(templates: readonly Partial<Template>[], hostPaths: readonly string[] = []) {
     this.#templates = templates.map(aTemplate);
@@ -55,7 +57,10 @@ class Bench implements Disposable {
 
   watch(): void {
     this.#abort = new AbortController();
-    this.#watching = this.hook.watch?.(this.context(this.#abort.signal));
+    this.#isOver = false;
+    this.#watching = this.hook.watch?.(this.context(this.#abort.signal)).then(() => {
+      this.#isOver = true;
+    });
   }
 
   /** The agent or the task goes. */
@@ -73,10 +78,13 @@ class Bench implements Disposable {
     });
   }
 
+  /** Some more looks at the files, each seen to its end: then it waits for the next one, or there is none. */
   async looks(): Promise<void> {
-    for (let times = 0; times < 20; times++) {
-      await this.clock.advance(500);
-      await new Promise((resolve) => setTimeout(resolve, 5));
+    const isBetweenLooks = (): boolean => this.#isOver || this.clock.pendingMs().length > 0;
+    for (let times = 0; times < 6 && !this.#isOver; times++) {
+      await until('it waits for its next look', isBetweenLooks);
+      await this.clock.advance(this.clock.pendingMs()[0] ?? 0);
+      await until('it has looked', isBetweenLooks);
     }
   }
 
@@ -129,6 +137,25 @@ describe('before a start', () => {
     };
     const answer = await bench.hook.prestart?.(bench.world.context({ templates: [template] }));
     assert.deepEqual(answer?.env, { A: 'main', B: 'x\ty', C: '$x', D: '' });
+  });
+
+  it('FiltersEnvVars: a template sees the environment of its task, and nothing else of the agent', async () => {
+    process.env['HOLDFAST_TEST_SECRET'] = 'secret';
+    using bench = new Bench([
+      { data: '{{ env "HOLDFAST_TEST_SECRET" }}|{{ env "LANG" }}|{{ env "NOMAD_TASK_NAME" }}' },
+    ]);
+    bench.world.agentEnv = { HOLDFAST_TEST_SECRET: 'secret', LANG: 'C' };
+    await bench.start();
+    assert.equal(bench.out(), '|C|main');
+    delete process.env['HOLDFAST_TEST_SECRET'];
+  });
+
+  it('Env_Multi: of two env templates that set the same, the later one wins', async () => {
+    using bench = new Bench([
+      { data: 'A=1\nB=1', env: true, destination: 'local/one' },
+      { data: 'B=2\nC=2', env: true, destination: 'local/two' },
+    ]);
+    assert.deepEqual(await bench.start(), { A: '1', B: '2', C: '2' });
   });
 
   it('a fault names the template, the line and the column', async () => {
@@ -230,16 +257,25 @@ describe('while the task runs', () => {
     assert.match(mixed.world.asked.join(), /^restart: [^,]*$/);
   });
 
-  it('Signal_Error: a signal that cannot be sent is told, and the task runs on', async () => {
-    using bench = new Bench([{ data: READS, changeMode: 'signal', changeSignal: 'SIGHUP' }]);
-    bench.world.signalError = new AgentError('not_running', 'main: nothing runs that could be signalled');
-    writeFileSync(bench.path('in'), 'one');
-    await bench.start();
-    bench.watch();
-    writeFileSync(bench.path('in'), 'two');
-    await bench.until('told', () => bench.world.events.at(-1)?.type === 'Task hook message');
-    assert.deepEqual(bench.world.asked, []);
-  });
+  for (const error of [
+    new AgentError('not_running', 'main: nothing runs that could be signalled'),
+    new AgentError('executor_unreachable', 'no answer from the executor'),
+  ])
+    it(`Signal_Error: a signal that cannot be sent (${error.code}) is told, and the task runs on`, async () => {
+      using bench = new Bench([{ data: READS, changeMode: 'signal', changeSignal: 'SIGHUP' }]);
+      bench.world.signalError = error;
+      writeFileSync(bench.path('in'), 'one');
+      await bench.start();
+      bench.watch();
+      writeFileSync(bench.path('in'), 'two');
+      await bench.until('told', () => bench.world.events.at(-1)?.type === 'Task hook message');
+      assert.deepEqual(bench.world.events.at(-1), {
+        type: 'Task hook message',
+        hook: 'template',
+        message: error.message,
+      });
+      assert.deepEqual(bench.world.asked, []);
+    });
 
   it('the splay is waited for, at random', async () => {
     using bench = await running([{ data: READS, splayMs: 60_000 }]);

@@ -1,0 +1,216 @@
+/**
+ * Owns which cores of this host tasks have for themselves. The record is the kernel's own, so that it outlives the agent and
+ * cannot differ from what is so: a group below our root that has a cpuset of its own has its cores for itself.
+ *
+ * v1: it is the leaf in the cpuset hierarchy, which only tasks with cores have. All others are born in the group of the
+ *     executors, as their executor is, and that group has the rest of the cores.
+ * v2: every leaf has the files. One whose cpuset.mems is written (with all there are: it means nothing else) has its cores
+ *     for itself, all others are kept off them by their cpuset.cpus.
+ *
+ * Programs that are not tasks of this agent are not kept off: that is for the operator (isolcpus, CPUAffinity of systemd).
+ */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describeError, errnoOf } from '../base/errors.js';
+
+/** Why cores cannot be had; passing: others have them, which may end. */
+export interface NoCores {
+  readonly why: string;
+  readonly isPassing: boolean;
+}
+
+/** A task of our own must not take the last one: all others would have nowhere to run. */
+const CORES_FOR_OTHERS = 1;
+
+export class Cores {
+  readonly #root: string;
+  readonly #version: 1 | 2;
+  readonly #others: string;
+  /** Cores by leaf, as they were last read. */
+  #reserved: ReadonlyMap<string, readonly number[]> = new Map();
+
+  /**
+   * Gives those without cores of their own what is free.
+   * @param root our root in the hierarchy that has cpusets
+   * @param others name of the group of the executors below it; it is there
+   * @throws when the kernel does not let us
+   */
+  constructor(root: string, version: 1 | 2, others: string) {
+    this.#root = root;
+    this.#version = version;
+    this.#others = others;
+    if (version === 1) {
+      fill(join(root, others), 'cpuset.mems');
+      fill(join(root, others), 'cpuset.cpus');
+    }
+    this.settle();
+  }
+
+  /** By which a process of one thread joins those without cores of their own, with all that it starts; undefined = it need not. */
+  get othersTasks(): string | undefined {
+    return this.#version === 1 ? join(this.#root, this.#others, 'tasks') : undefined;
+  }
+
+  /** A fresh leaf without cores of its own is kept off those of others. */
+  keepOff(name: string): void {
+    if (this.#reserved.size > 0) this.#keepOff(name);
+  }
+
+  /**
+   * Gives a leaf so many cores, keeping those that it has. Its directory is there; nothing need be in it yet.
+   * @param count 0 = none of its own any more
+   * @returns why not; nothing has changed then
+   */
+  reserve(name: string, count: number): NoCores | undefined {
+    const dir = join(this.#root, name);
+    this.#read();
+    const own = this.#reserved.get(name) ?? [];
+    if (count === own.length) return undefined;
+    if (count === 0) return this.#letGo(name);
+    const usable = this.#usable();
+    const free = usable.filter((core) => own.includes(core) || !this.#isReserved(core));
+    const most = usable.length - CORES_FOR_OTHERS;
+    if (count > most)
+      return {
+        why: `${count} cores are asked for, and of the ${usable.length} of this host ${most} can be had: one stays for all others`,
+        isPassing: false,
+      };
+    if (count > free.length - CORES_FOR_OTHERS)
+      return {
+        why: `${count} cores are asked for, and ${free.length - CORES_FOR_OTHERS} are free: tasks have the others for themselves`,
+        isPassing: true,
+      };
+    // The kernel's own work is mostly on the first ones.
+    const cores = [...own, ...free.filter((core) => !own.includes(core)).reverse()].slice(0, count);
+    const before = this.#reserved;
+    this.#reserved = new Map([...before, [name, cores]]);
+    try {
+      // First the others leave, then it comes.
+      this.#keepOffAll();
+      if (this.#version === 1) fill(dir, 'cpuset.mems');
+      writeFileSync(join(dir, 'cpuset.cpus'), formatCores(cores));
+      if (this.#version === 2)
+        writeFileSync(join(dir, 'cpuset.mems'), readText(this.#root, 'cpuset.mems.effective'));
+      return undefined;
+    } catch (error) {
+      this.#reserved = before;
+      this.#keepOffAll();
+      return { why: describeError(error), isPassing: false };
+    }
+  }
+
+  /** What tasks that have ended had is everybody's again. Cheap while nobody has cores of its own. */
+  settleAfterEnd(): void {
+    if (this.#reserved.size > 0) this.settle();
+  }
+
+  /** Reads who has what, and gives the rest to all others. */
+  settle(): void {
+    this.#read();
+    this.#keepOffAll();
+  }
+
+  /** v1 cannot: what is in a leaf of its own there has nowhere else to go while it runs. */
+  #letGo(name: string): NoCores | undefined {
+    if (this.#version === 1)
+      return { why: 'it keeps the cores it has until it starts again', isPassing: false };
+    writeFileSync(join(this.#root, name, 'cpuset.mems'), '\n');
+    this.settle();
+    return undefined;
+  }
+
+  #read(): void {
+    const mark = this.#version === 1 ? 'cpuset.cpus' : 'cpuset.mems';
+    const reserved = new Map<string, readonly number[]>();
+    for (const name of this.#leaves()) {
+      const dir = join(this.#root, name);
+      if (readText(dir, mark) !== '') reserved.set(name, parseCores(readText(dir, 'cpuset.cpus')));
+    }
+    this.#reserved = reserved;
+  }
+
+  #leaves(): readonly string[] {
+    const entries = readdirSync(this.#root, { withFileTypes: true });
+    return entries.flatMap((entry) =>
+      entry.isDirectory() && entry.name !== this.#others ? [entry.name] : [],
+    );
+  }
+
+  #usable(): readonly number[] {
+    return parseCores(readText(this.#root, this.#version === 1 ? 'cpuset.cpus' : 'cpuset.cpus.effective'));
+  }
+
+  #isReserved(core: number): boolean {
+    return [...this.#reserved.values()].some((cores) => cores.includes(core));
+  }
+
+  /** Who has no cores of its own is kept off those of others. */
+  #keepOffAll(): void {
+    if (this.#version === 1) {
+      writeChanged(join(this.#root, this.#others), 'cpuset.cpus', this.#rest());
+      return;
+    }
+    for (const name of this.#leaves()) if (!this.#reserved.has(name)) this.#keepOff(name);
+  }
+
+  #keepOff(name: string): void {
+    if (this.#version === 1) return;
+    try {
+      writeChanged(join(this.#root, name), 'cpuset.cpus', this.#reserved.size === 0 ? '' : this.#rest());
+    } catch (error) {
+      // It has just been removed.
+      if (errnoOf(error) !== 'ENOENT' && errnoOf(error) !== 'ENODEV') throw error;
+    }
+  }
+
+  #rest(): string {
+    return formatCores(this.#usable().filter((core) => !this.#isReserved(core)));
+  }
+}
+
+/** The cores that a leaf has for itself, `0-2,5`; undefined = none. @param dir in whichever hierarchy has cpusets */
+export function readOwnCores(dir: string, version: 1 | 2): string | undefined {
+  if (version === 2 && readText(dir, 'cpuset.mems') === '') return undefined;
+  const cores = readText(dir, 'cpuset.cpus');
+  return cores === '' ? undefined : cores;
+}
+
+/** Reads the kernel's list of cores, `0-2,5`. Pure. */
+export function parseCores(text: string): readonly number[] {
+  return text
+    .trim()
+    .split(',')
+    .filter(Boolean)
+    .flatMap((range) => {
+      const [from = 0, to = from] = range.split('-').map(Number);
+      return Array.from({ length: to - from + 1 }, (_, at) => from + at);
+    });
+}
+
+/** The list as the kernel reads it. Pure. */
+export function formatCores(cores: readonly number[]): string {
+  return [...cores].sort((a, b) => a - b).join(',');
+}
+
+/** v1: a new group has no cores and no memory nodes, and takes in nobody until it has. */
+function fill(dir: string, file: string): string {
+  const seen = readText(dir, file);
+  if (seen !== '' || !existsSync(join(dir, file))) return seen;
+  const above = fill(dirname(dir), file);
+  writeFileSync(join(dir, file), above);
+  return above;
+}
+
+function writeChanged(dir: string, file: string, value: string): void {
+  const seen = parseCores(readText(dir, file));
+  // An empty write says nothing to the kernel; an empty line does.
+  if (formatCores(seen) !== value) writeFileSync(join(dir, file), `${value}\n`);
+}
+
+function readText(dir: string, file: string): string {
+  try {
+    return readFileSync(join(dir, file), 'utf8').trim();
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,164 @@
+/**
+ * Limits that only some kernels have: cores of its own, swap, disk I/O. For raw_exec and exec; what this host cannot do is
+ * refused, or told.
+ */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import type { Driver, DriverHandle, TaskConfig } from '../../src/drivers/driver.js';
+import { inForceOfState } from '../../src/executor/in-force.js';
+import { parseCores } from '../../src/executor/cores.js';
+import type { Resources } from '../../src/jobspec/types.js';
+import { DriverWorld } from '../helpers/driver-world.js';
+
+const SIGKILL = 9;
+const MIB = 2 ** 20;
+const world = await DriverWorld.open();
+const { mode, controllers, features } = world.deps.cgroups;
+const usable = parseCores(
+  /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '',
+).length;
+const hasCores = controllers.has('cpuset') && usable > 1;
+
+const limitsOf = (handle: DriverHandle) => inForceOfState(handle.ref.driverState)?.limits;
+const allowedTo = (pid: number): string =>
+  /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '';
+
+async function task(resources: Partial<Resources>, script = 'echo ready; sleep 600'): Promise<TaskConfig> {
+  const config = await world.shell(script);
+  return { ...config, resources: { ...config.resources, ...resources } };
+}
+
+async function start(driver: Driver, config: TaskConfig): Promise<DriverHandle> {
+  const handle = world.keep(await driver.start(config, world.emit));
+  await world.says(config, /ready/);
+  return handle;
+}
+
+async function end(handle: DriverHandle): Promise<void> {
+  await handle.stop({ signal: SIGKILL, graceMs: 0 });
+  await handle.wait();
+  await handle.release();
+}
+
+describe(`limits beyond memory and CPU (this host and user: ${mode}, ${usable} cores)`, () => {
+  after(() => world.close());
+
+  for (const name of ['raw_exec', 'exec'] as const) {
+    const driver = (): Driver => (name === 'exec' ? world.execDriver() : world.driver());
+
+    it(`G26: ${name}: cores are its own, changed while it runs, and everybody's again afterwards`, async () => {
+      const config = await task({ cores: 1 });
+      if (!hasCores) {
+        await assert.rejects(driver().start(config, world.emit), /cores/);
+        return;
+      }
+      const handle = await start(driver(), config);
+      const own = limitsOf(handle)?.cpus ?? '';
+      assert.equal(parseCores(own).length, 1);
+      const pid = handle.ref.workload?.pid ?? 0;
+      assert.equal(allowedTo(pid), own);
+      // One stays for all others: nobody else gets this one, nor can it have all.
+      const refused = await task({ cores: usable });
+      await assert.rejects(
+        driver().start(refused, world.emit),
+        /cores are asked for, and of the \d+ of this host/,
+      );
+      assert.equal(existsSync(join(world.deps.runsDir, refused.runId.slice(0, 2), refused.runId)), false);
+      if (usable === 2)
+        await assert.rejects(
+          driver().start(await task({ cores: 1 }), world.emit),
+          (error: { recoverable?: boolean; message: string }) =>
+            error.recoverable === true && error.message.includes('1 cores are asked for, and 0 are free'),
+        );
+      else assert.deepEqual(handle.changeLimits?.({ ...config.resources, cores: 2 }), []);
+      assert.match(handle.changeLimits?.({ ...config.resources, cores: usable }).join() ?? '', /one stays/);
+      assert.equal(allowedTo(pid), limitsOf(handle)?.cpus);
+      await end(handle);
+      // Also when one that was refused is asked for again.
+      const again = await start(driver(), await task({ cores: 1 }));
+      await end(again);
+    });
+
+    it(`G26: ${name}: swap is counted, changed while it runs, and read back`, async () => {
+      const config = await task({ memorySwapMib: 16 });
+      if (!features.has('swap')) {
+        if (name === 'exec') await assert.rejects(driver().start(config, world.emit), /swap/);
+        return;
+      }
+      const handle = await start(driver(), config);
+      assert.equal(limitsOf(handle)?.swapMaxBytes, 16 * MIB);
+      // Both at once, up and down: v1 has an order for it.
+      for (const [memoryMib, memorySwapMib] of [
+        [128, 64],
+        [64, 0],
+      ] as const) {
+        const more = { ...config.resources, memoryMib, memorySwapMib };
+        assert.deepEqual(handle.changeLimits?.(more), []);
+        assert.equal(limitsOf(handle)?.swapMaxBytes, memorySwapMib * MIB);
+        assert.equal(limitsOf(handle)?.memoryMaxBytes, memoryMib * MIB);
+      }
+      const free = { ...config.resources, memoryMaxMib: -1, memorySwapMib: -1 };
+      assert.deepEqual(handle.changeLimits?.(free), []);
+      assert.deepEqual(limitsOf(handle)?.swapMaxBytes, undefined);
+      await end(handle);
+    });
+
+    it(`G26: ${name}: disk I/O is limited on every disk, changed while it runs, and read back`, async () => {
+      const config = await task({ ioReadMib: 50, ioWriteMib: 20 });
+      if (!controllers.has('io') || readdirSync('/sys/block').length === 0) {
+        if (name === 'exec') await assert.rejects(driver().start(config, world.emit), /disks/);
+        return;
+      }
+      const handle = await start(driver(), config);
+      assert.equal(limitsOf(handle)?.ioReadBps, 50 * MIB);
+      assert.equal(limitsOf(handle)?.ioWriteBps, 20 * MIB);
+      const { ioWriteMib: gone, ...less } = config.resources;
+      assert.equal(gone, 20);
+      assert.deepEqual(handle.changeLimits?.({ ...less, ioReadMib: 10 }), []);
+      assert.equal(limitsOf(handle)?.ioReadBps, 10 * MIB);
+      assert.equal(limitsOf(handle)?.ioWriteBps, undefined);
+      await end(handle);
+    });
+
+    it(`G26: ${name}: the share of the disks is set, or refused with the reason`, async () => {
+      const config = await task({ ioWeight: 300 });
+      if (!features.has('io_weight')) {
+        if (name === 'exec') await assert.rejects(driver().start(config, world.emit), /bfq|cgroup/);
+        else await end(await start(driver(), config));
+        return;
+      }
+      const handle = await start(driver(), config);
+      assert.equal(limitsOf(handle)?.ioWeight, 300);
+      await end(handle);
+    });
+  }
+
+  it('G26: a disk is really written as slowly as was asked for', async (t) => {
+    const script =
+      'echo ready; dd if=/dev/zero of="$NOMAD_ALLOC_DIR/slow" bs=256k count=8 oflag=direct 2>&1; echo over';
+    const config = await task({ ioWriteMib: 1 }, script);
+    const env = { ...config.env, NOMAD_ALLOC_DIR: config.dirs.allocDir };
+    const handle = world.keep(await world.driver().start({ ...config, env }, world.emit));
+    const report = await handle.wait();
+    await world.says(config, /over/);
+    if (controllers.has('io') && limitsOf(handle)?.ioWriteBps !== undefined) {
+      // 2 MiB at 1 MiB a second; the kernel lets the first of them go at once.
+      assert.ok((report.ranForMs ?? 0) > 500, `it took ${String(report.ranForMs)} ms`);
+    } else {
+      t.diagnostic('no io controller for this user');
+    }
+    await handle.release();
+  });
+
+  it('G26: what was not asked for at the start says that it takes effect at the next one, or takes effect', async () => {
+    const config = await task({});
+    const handle = await start(world.driver(), config);
+    const unmet = handle.changeLimits?.({ ...config.resources, cores: 1, ioReadMib: 10 }) ?? [];
+    if (mode === 'none') assert.match(unmet.join(), /no cgroup/);
+    else if (mode === 'v2') assert.equal(unmet.length, (hasCores ? 0 : 1) + (controllers.has('io') ? 0 : 1));
+    else assert.match(unmet.join(), /when (it|the task) starts again|controller/);
+    await end(handle);
+  });
+});
