@@ -47,10 +47,14 @@ export class Scheduler {
     });
   }
 
-  /** Takes up every alloc that was not over when the agent ended, then whatever its jobs still want. */
+  /** Takes up every alloc that was not over when the agent ended, and nothing else: `start` follows. */
   async restore(): Promise<void> {
-    resumeAllocs(this.#deps);
-    await moveDeadlines(this.#deps);
+    const known = resumeAllocs(this.#deps);
+    await moveDeadlines(this.#deps, known);
+  }
+
+  /** Looks what each job still wants, and launches periodic ones from now on. */
+  async start(): Promise<void> {
     for (const { record: job } of this.#deps.store.listJobs()) {
       await this.#turns.reconsider(job.id);
     }

@@ -4,9 +4,10 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import pidusage from 'pidusage';
+import type pidusage from 'pidusage';
 import type { Clock } from '../base/clock.js';
 import type { ProcessRef } from '../base/host.js';
+import { loadPackage } from '../base/lazy.js';
 import { leafPids, type CgroupLeaf } from '../executor/cgroup-leaf.js';
 import type { ProcessTable } from './process-table.js';
 import {
@@ -87,7 +88,9 @@ export class UsageSampler {
   async #readProcesses(): Promise<Figures | undefined> {
     const processes = this.#run.table.processesOf(this.#run.runId, this.#run.leader());
     if (processes.length === 0) return undefined;
-    const found: Readonly<Record<string, pidusage.Status | null>> = await pidusage(
+    const found: Readonly<Record<string, pidusage.Status | null>> = await (
+      loadPackage('pidusage') as typeof pidusage
+    )(
       processes.map(({ pid }) => pid),
       { maxage: PIDUSAGE_KEEP_MS },
     );

@@ -85,7 +85,9 @@ export class TaskRunner {
     });
     this.#state = newRunnerState(record, task, subject.job.type);
     this.#mailbox = this.#newMailbox(logger);
-    this.#post({ kind: 'begin', lastRanForMs: deps.lastRanForMs() });
+    // Of a run in hand it is the driver that says how it went.
+    const lastRanForMs = subject.record.runId === undefined ? deps.lastRanForMs() : undefined;
+    this.#post({ kind: 'begin', lastRanForMs });
   }
 
   /** Resolves when the stop hooks ran, or when the agent let go of the task. */
