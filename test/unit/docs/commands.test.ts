@@ -60,7 +60,8 @@ describe('the commands', () => {
     for (const { name, options } of await describeCommands()) {
       assert.match(page, new RegExp(`holdfast ${name}\\b`), name);
       const missing = options.filter(
-        ({ long, short }) => !page.includes(long) && (short === undefined || !page.includes(` ${short} `)),
+        ({ long, short }) =>
+          !page.includes(long) && (short === undefined || !new RegExp(`[\\s\`]${short}[\\s\`]`).test(page)),
       );
       assert.deepEqual(
         missing.map(({ long }) => long),
