@@ -57,14 +57,18 @@ export class AllocJournal {
   /** The store has refused the record, with an intent: it goes with the next change. */
   #isOwed = false;
 
-  /** Reads the tasks from the store; what is not there is new. */
-  constructor(deps: AllocJournalDeps, { alloc, job, group }: AllocSubject) {
+  /** Takes up the tasks as they are stored; what is not there is new. */
+  constructor(deps: AllocJournalDeps, { alloc, job, group, records }: AllocSubject) {
     this.#deps = deps;
     this.#alloc = alloc;
     this.#group = group;
     this.#jobType = job.type;
     for (const { name } of group.tasks) {
-      this.#records.set(name, deps.store.getTask(alloc.id, name) ?? newTaskRecord(alloc.id, name));
+      const stored =
+        records === undefined
+          ? deps.store.getTask(alloc.id, name)
+          : records.find((record) => record.task === name);
+      this.#records.set(name, stored ?? newTaskRecord(alloc.id, name));
     }
   }
 

@@ -1,5 +1,5 @@
 /** Owns the driver `exec`: a program in a root, namespaces and limits of its own, under an executor. */
-import { parseExecConfig, type ExecConfig } from '../jobspec/driver-config.js';
+import type { ExecConfig } from '../jobspec/driver-config.js';
 import {
   capabilityMask,
   CAPABILITIES,
@@ -63,8 +63,10 @@ export class ExecDriver extends ExecutorDriver {
     });
   }
 
-  protected override plan(task: TaskConfig): ProgramPlan {
+  protected override async plan(task: TaskConfig): Promise<ProgramPlan> {
     const { host, settings } = this.#deps;
+    // Late: what finds the tasks again after a start does not need it.
+    const { parseExecConfig } = await import('../jobspec/driver-config.js');
     const config = parseExecConfig(task.config, `task ${task.task}`);
     if (host.fault !== undefined)
       throw new AgentError('start_failed', `driver exec: ${host.fault.problem}; ${host.fault.cure}`);

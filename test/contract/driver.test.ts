@@ -244,6 +244,8 @@ for (const subject of subjects) {
       handle.detach();
       const recovered = await subject.agent().recover(world.record(config, undefined), world.emit);
       assert.equal(recovered.kind, 'running');
+      // Whether its limits are in force is what nobody has stored; it is given them again.
+      recovered.handle.changeLimits?.(config.resources);
       assert.deepEqual(recovered.handle.ref, handle.ref);
       await finish(recovered.handle);
     });

@@ -1,4 +1,6 @@
 /** A clock that stands still until told: visits each due time in turn, ties by creation, promises settle between. */
+// Drivers and hooks load it late: it has to be there by then, for a `settle` to be enough.
+import '../../src/jobspec/driver-config.js';
 import type { Clock, Timer } from '../../src/base/clock.js';
 
 interface Pending {
