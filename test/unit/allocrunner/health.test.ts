@@ -30,6 +30,7 @@ function one(
   return { task: aTask({ name: record.task, lifecycle }), record, isSupervised };
 }
 
+const INIT: TaskLifecycle = { hook: 'prestart', sidecar: false };
 const DEAD = { state: 'dead', phase: 'dead', runId: undefined } as const;
 const PENDING = { state: 'pending', phase: 'waiting', runId: undefined } as const;
 
@@ -284,6 +285,30 @@ describe('health of an alloc', () => {
     await scene.rig.pass(1_000);
     assert.equal(scene.alloc().health?.healthy, false);
     assert.ok(scene.told().includes('Alloc Unhealthy'));
+  });
+
+  it('a bad verdict and the event that tells of it are one commit, wherever the agent is killed', async () => {
+    for (let act = 0; act < 12; act++) {
+      const scene = await Scene.up([aTask(), aTask({ name: 'init', lifecycle: INIT })]);
+      const { rig } = scene;
+      const isTold = (): boolean => scene.told('main').includes('Alloc Unhealthy');
+      const events = (): readonly string[] =>
+        rig.disk.history.listTaskEvents({ allocId: scene.allocId }).map(({ event }) => event.type);
+      const { onWritten } = rig.disk;
+      rig.disk.onWritten = () => {
+        onWritten();
+        if (scene.alloc().health?.healthy === false)
+          assert.ok(events().includes('Alloc Unhealthy'), 'nothing of it alone');
+        else assert.ok(!events().includes('Alloc Unhealthy'), 'nothing of it alone');
+      };
+      await rig.pass(299_000);
+      if (act > 0) rig.killAtAct(act);
+      await rig.pass(1_000);
+      if (rig.bury()) await rig.start();
+      await rig.pass(1_000);
+      assert.equal(scene.alloc().health?.healthy, false);
+      assert.ok(isTold() || scene.told('init').includes('Alloc Unhealthy'));
+    }
   });
 
   it('a batch alloc is never judged', async () => {
