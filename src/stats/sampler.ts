@@ -16,6 +16,7 @@ import {
   parseCpuStatMs,
   parseIoStat,
   parseKeyed,
+  parseMemoryParts,
   parseMemoryLimit,
   parseNumber,
   parsePressure,
@@ -152,6 +153,7 @@ function readLeaf(leaf: CgroupLeaf | undefined): Figures | undefined {
   const throttling = [v1('cpu.stat'), v2('cpu.stat')]
     .map(parseThrottling)
     .find(({ periods }) => periods !== undefined);
+  const memoryStat = v2('memory.stat') ?? v1('memory.stat');
   const io = parseIoStat(v2('io.stat'));
   const pressure = {
     cpuPercent: parsePressure(v2('cpu.pressure')),
@@ -169,7 +171,8 @@ function readLeaf(leaf: CgroupLeaf | undefined): Figures | undefined {
     ioReadBytes: io?.readBytes,
     ioWriteBytes: io?.writeBytes,
     pressure: Object.values(pressure).some((percent) => percent !== undefined) ? pressure : undefined,
-    memoryBytes: workingSetBytes(usageBytes, v2('memory.stat') ?? v1('memory.stat')),
+    memoryBytes: workingSetBytes(usageBytes, memoryStat),
+    ...parseMemoryParts(memoryStat),
     memoryLimitBytes: parseMemoryLimit(v2('memory.max') ?? v1('memory.limit_in_bytes')),
     processes,
     memoryPeakBytes: parseNumber(v2('memory.peak') ?? v1('memory.max_usage_in_bytes')),
