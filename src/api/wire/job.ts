@@ -1,4 +1,7 @@
-/** Owns the shapes of jobs: as they are registered, read and listed. */
+/**
+ * Owns the shapes of jobs: as they are registered, read and listed. A little over 300 lines because a job holds groups,
+ * which hold tasks.
+ */
 
 export type JobStatus = 'pending' | 'running' | 'dead';
 
