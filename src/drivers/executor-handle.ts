@@ -1,6 +1,7 @@
 /**
  * Owns one run that is under an executor, as the task runner sees it: watches for the end over one idle connection,
- * survives the death of the executor, hands stops and signals on. Shared by the drivers that stand on the executor.
+ * survives the death of the executor, hands stops and signals on. Shared by the drivers that stand on the executor. A
+ * little over 300 lines because watching, asking and letting go share one state: which executor answers for the run now.
  */
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';

@@ -35,7 +35,7 @@ function lengthOf(call: Call): number {
   return Array.from(call.knownText(0)).length;
 }
 
-export function isBlank(tree: Tree): boolean {
+function isBlank(tree: Tree): boolean {
   return tree.kind === 'scalar' && (tree.value === null || tree.value === '');
 }
 
