@@ -8,6 +8,7 @@ import type { KnownToken } from '../base/tokens.js';
 import { USUAL_USER_RULES } from '../taskrunner/hooks/validate.js';
 import type { CollectorLimits } from '../scheduler/collector.js';
 import type { ExecSettings } from '../drivers/exec.js';
+import { DEFAULT_CGROUP_ROOT } from '../executor/cgroups.js';
 import { readGid, readTls, readTokens } from './access.js';
 import type { HostVolume } from '../taskrunner/hooks/volumes.js';
 import type { FileSettings } from './config-file.js';
@@ -81,7 +82,7 @@ export async function readAgentConfig(
     socketGid: file.socket_group === undefined ? undefined : await readGid(file.socket_group),
     logLevel: parseLevel(options.logLevel ?? file.log_level ?? 'info'),
     maxKillTimeoutMs: file.max_kill_timeout ?? 30_000,
-    cgroupRoot: env['HOLDFAST_CGROUP_ROOT'] ?? file.cgroup_root ?? 'holdfast.slice',
+    cgroupRoot: env['HOLDFAST_CGROUP_ROOT'] ?? file.cgroup_root ?? DEFAULT_CGROUP_ROOT,
     nodeName: file.name,
     datacenter: file.datacenter ?? 'dc1',
     meta: file.meta ?? {},

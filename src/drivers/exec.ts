@@ -28,7 +28,7 @@ export interface ExecDeps extends ExecutorDriverDeps {
 }
 
 /** Where a task finds its own directories; the same words as in Nomad. */
-export const EXEC_PATHS = { allocDir: '/alloc', localDir: '/local', secretsDir: '/secrets' } as const;
+const EXEC_PATHS = { allocDir: '/alloc', localDir: '/local', secretsDir: '/secrets' } as const;
 
 /** User of a task that names none, when the agent is root; as in Nomad. */
 const DEFAULT_USER = 'nobody';

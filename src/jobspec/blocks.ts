@@ -153,7 +153,7 @@ function isNull(node: Tree): boolean {
 }
 
 /** Article and name of a block: `the job`, `block \`restart\``. */
-export function nounOf(block: string): string {
+function nounOf(block: string): string {
   return block === 'file' || block === 'job' || block === 'group' || block === 'task'
     ? `the ${block}`
     : `block \`${block}\``;

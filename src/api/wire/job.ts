@@ -297,14 +297,6 @@ export interface JobVersions {
   readonly Diffs: null;
 }
 
-/** Body of PUT /v1/jobs. */
-export interface RegisterRequest {
-  readonly Job: JobJson;
-  /** With it, JobModifyIndex must be that of the stored job (0 = there must be none), or 409. */
-  readonly EnforceIndex?: boolean;
-  readonly JobModifyIndex?: number;
-}
-
 /** Answer to PUT /v1/jobs and DELETE /v1/job/:id. */
 export interface RegisterResponse {
   readonly EvalID: string;

@@ -143,7 +143,7 @@ export function splitWords(line: string): string[] | undefined {
 }
 
 /** True for a line that only a shell understands. */
-export function needsShell(line: string): boolean {
+function needsShell(line: string): boolean {
   // In single quotes nothing means anything, in double quotes only `$` and backticks do.
   const bare = line
     .replaceAll(/'[^']*'/g, 'x')
