@@ -43,7 +43,7 @@ export default tseslint.config(
         {
           object: 'process',
           property: 'exit',
-          message: 'Only agent/main.ts and cli/main.ts end the process.',
+          message: 'Only agent/main.ts, agent/dev.ts and cli/main.ts end the process.',
         },
         {
           object: 'AbortSignal',
@@ -55,7 +55,7 @@ export default tseslint.config(
   },
   {
     // The two that own a process. Time and chance stay out of reach for them as for all.
-    files: ['src/agent/main.ts', 'src/cli/main.ts'],
+    files: ['src/agent/main.ts', 'src/agent/dev.ts', 'src/cli/main.ts'],
     rules: {
       'no-restricted-properties': ['error', { object: 'Date', property: 'now', message: AMBIENT }],
     },

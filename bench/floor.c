@@ -4,11 +4,13 @@
  *   floor stamp FILE            appends "start <ns>" as its first act
  *   floor crash FILE            the same, then appends "end <ns>" and exits with 1
  *   floor lines BYTES           writes that many bytes of 100-byte lines to stdout
- *   floor start N RECORD FILE   N times: appends to RECORD and fsyncs, forks, execs `stamp FILE`; prints each time in
- *                               nanoseconds from before the append to the stamp
+ *   floor splice OUT PROGRAM... the least shim: runs PROGRAM with a pipe for its stdout, splices that into the file OUT, reaps it
+ *   floor start N FILE          N times: forks, execs `stamp FILE`; prints each time in nanoseconds from before the fork to the stamp
+ *   floor shims N OUT FILE      the same with a shim a task: forks, execs `splice OUT stamp FILE`
  *   floor restart N RECORD FILE keeps `crash FILE` running, N times, with an fsync in between
  *   floor wait FILE             stamps its start, then waits for SIGINT or SIGTERM, stamps "end <ns>" and exits
- *   floor burst N RECORD FILE   one record, then N times `stamp FILE` at once; prints the time to the last stamp
+ *   floor burst N FILE          N times `stamp FILE` at once; prints the time to the last stamp
+ *   floor shim-burst N OUT FILE the same with a shim a task, each with a file of its own
  *   floor stop N FILE           N times: starts `wait FILE`, and prints the time from SIGINT to its being reaped
  *   floor record N DIR FILE     N times: `crash FILE`, then a record made durable in DIR (temp, fsync, rename, fsync of the
  *                               directory); prints the time from the end that was stamped to that
@@ -92,12 +94,12 @@ static int64_t last_stamp(const char *path) {
 	return at;
 }
 
-static void measure_starts(int count, const char *record_path, char *file) {
-	char *const argv[] = { "floor", "stamp", file, NULL };
+static void measure_starts(int count, char *out, char *file) {
+	char *const task[] = { "floor", "stamp", file, NULL };
+	char *const shim[] = { "floor", "splice", out, "/proc/self/exe", "stamp", file, NULL };
 	for (int i = 0; i < count; i++) {
 		int64_t from = now_ns();
-		record(record_path);
-		await(spawn(argv));
+		await(spawn(out ? shim : task));
 		printf("%" PRId64 "\n", last_stamp(file) - from);
 	}
 }
@@ -110,15 +112,39 @@ static void keep_running(int count, const char *record_path, char *file) {
 	}
 }
 
-static void burst(int count, const char *record_path, char *file) {
-	char *const argv[] = { "floor", "stamp", file, NULL };
+static void burst(int count, const char *out, char *file) {
+	char *const task[] = { "floor", "stamp", file, NULL };
 	int64_t from = now_ns();
-	record(record_path);
-	for (int i = 0; i < count; i++)
-		(void) spawn(argv);
+	for (int i = 0; i < count; i++) {
+		char own[4096];
+		char *const shim[] = { "floor", "splice", own, "/proc/self/exe", "stamp", file, NULL };
+		(void) snprintf(own, sizeof own, "%s-%d", out ? out : "", i);
+		(void) spawn(out ? shim : task);
+	}
 	while (wait(NULL) > 0)
 		;
 	printf("%" PRId64 "\n", last_stamp(file) - from);
+}
+
+/* The whole life of the least shim. */
+static void supervise_output(const char *out, char *const argv[]) {
+	int pipes[2], file = open(out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (file < 0 || pipe2(pipes, O_CLOEXEC) < 0)
+		die(out);
+	pid_t pid = fork();
+	if (pid < 0)
+		die("fork");
+	if (pid == 0) {
+		(void) dup2(pipes[1], STDOUT_FILENO);
+		(void) execv(argv[0], argv);
+		_exit(127);
+	}
+	(void) close(pipes[1]);
+	ssize_t n;
+	while ((n = splice(pipes[0], NULL, file, NULL, 1 << 20, SPLICE_F_MOVE)) != 0)
+		if (n < 0 && errno != EINTR)
+			die("splice");
+	await(pid);
 }
 
 static void wait_for_end(const char *file, int64_t first) {
@@ -231,13 +257,19 @@ int main(int argc, char **argv) {
 		return 1;
 	} else if (argc == 3 && !strcmp(what, "lines")) {
 		write_lines(atoll(argv[2]));
-	} else if (argc == 5 && !strcmp(what, "start")) {
+	} else if (argc >= 4 && !strcmp(what, "splice")) {
+		supervise_output(argv[2], argv + 3);
+	} else if (argc == 4 && !strcmp(what, "start")) {
+		measure_starts(atoi(argv[2]), NULL, argv[3]);
+	} else if (argc == 5 && !strcmp(what, "shims")) {
 		measure_starts(atoi(argv[2]), argv[3], argv[4]);
 	} else if (argc == 5 && !strcmp(what, "restart")) {
 		keep_running(atoi(argv[2]), argv[3], argv[4]);
 	} else if (argc == 3 && !strcmp(what, "wait")) {
 		wait_for_end(argv[2], first);
-	} else if (argc == 5 && !strcmp(what, "burst")) {
+	} else if (argc == 4 && !strcmp(what, "burst")) {
+		burst(atoi(argv[2]), NULL, argv[3]);
+	} else if (argc == 5 && !strcmp(what, "shim-burst")) {
 		burst(atoi(argv[2]), argv[3], argv[4]);
 	} else if (argc == 4 && !strcmp(what, "stop")) {
 		measure_stops(atoi(argv[2]), argv[3]);

@@ -1,7 +1,7 @@
 /** Owns the C program that everything is measured against: builds it, runs it, reads what it stamped. */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -20,16 +20,35 @@ export class Floor {
     });
   }
 
-  /** Milliseconds from a durable record to the first instruction, `count` times. */
+  /** Milliseconds to the first instruction, `count` times one after the other: of a bare fork and exec. */
   measureStarts(count: number): readonly number[] {
-    const args = ['start', String(count), join(this.dir, 'record'), join(this.dir, 'floor-starts')];
-    return this.#milliseconds(args);
+    return this.#milliseconds(['start', String(count), join(this.dir, 'floor-starts')]);
   }
 
-  /** Milliseconds from one record to the last of `count` first instructions. */
+  /** The same with a shim a task, which splices its output into a file. */
+  measureShims(count: number): readonly number[] {
+    return this.#milliseconds(['shims', String(count), join(this.dir, 'out'), join(this.dir, 'floor-shims')]);
+  }
+
+  /** Milliseconds to the last of `count` first instructions, all forked at once. */
   measureBurst(count: number): number {
-    const args = ['burst', String(count), join(this.dir, 'record'), join(this.dir, 'floor-burst')];
+    return this.#milliseconds(['burst', String(count), join(this.dir, 'floor-burst')])[0] ?? Number.NaN;
+  }
+
+  /** The same with a shim a task. */
+  measureShimBurst(count: number): number {
+    const args = ['shim-burst', String(count), join(this.dir, 'out'), join(this.dir, 'floor-shim-burst')];
     return this.#milliseconds(args)[0] ?? Number.NaN;
+  }
+
+  /** Milliseconds that a shim takes for so many bytes of lines, into a file that is not rotated. */
+  measureShimLines(bytes: number): number {
+    const out = join(this.dir, 'lines');
+    const fromMs = performance.now();
+    execFileSync(this.program, ['splice', out, this.program, 'lines', String(bytes)]);
+    const tookMs = performance.now() - fromMs;
+    rmSync(out);
+    return tookMs;
   }
 
   /** Milliseconds from a signal to a process that obeys it being reaped. */

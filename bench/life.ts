@@ -5,7 +5,7 @@ import { FRAME } from '../src/executor/protocol.js';
 import { EXECUTOR, Run } from '../test/native/harness.js';
 import { until } from '../test/helpers/until.js';
 import { readEnd, readStarts } from './floor.js';
-import { job, purge, quantile, type Bench, type Row } from './measures.js';
+import { FORK, job, purge, quantile, SHIM, type Bench, type Row } from './measures.js';
 
 const NO_RESTART = { Attempts: 0, Mode: 'fail' };
 
@@ -25,16 +25,18 @@ export async function measureBurst({ agent, floor, sizes, dir }: Bench): Promise
   );
   const lastNs = starts.reduce((last, ns) => (ns > last ? ns : last), 0n);
   await purge(agent, 'burst');
-  return [
-    {
-      what: `${sizes.burst} tasks at once`,
-      holdfast: Number(lastNs - fromNs) / 1e6,
-      floor: floor.measureBurst(sizes.burst),
-      unit: 'ms',
-      against: 'one fsync, then fork + exec of all in C',
-      isRate: false,
-    },
-  ];
+  const floors = [
+    [FORK, floor.measureBurst(sizes.burst)],
+    [SHIM, floor.measureShimBurst(sizes.burst)],
+  ] as const;
+  return floors.map(([against, floorMs]) => ({
+    what: `${sizes.burst} tasks at once`,
+    holdfast: Number(lastNs - fromNs) / 1e6,
+    floor: floorMs,
+    unit: 'ms',
+    against,
+    isRate: false,
+  }));
 }
 
 /** API call → first act of a workload with namespaces and a root of its own. */

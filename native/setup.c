@@ -101,7 +101,6 @@ _Noreturn void executor_run(struct executor *x) {
 	const char *detail = "executor";
 	int r = flock(x->lock, LOCK_EX) < 0 ? -errno : become_executor(x);
 	if (r == 0) {
-		record_reserve(x);
 		open_cgroup(x);
 		x->oom_kills_before = read_oom_kills(x);
 		stage = STAGE_LOG_DIR;

@@ -251,6 +251,8 @@ static void report_ended(struct executor *x) {
 	(void) fifos_watch(x);
 	(void) status_write(x);
 	tell(x, TOLD_OK, NULL);
+	/* Nobody waits for it now. */
+	record_reserve(x);
 }
 
 void spawn_report(struct executor *x) {

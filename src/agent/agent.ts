@@ -1,13 +1,10 @@
 /**
- * The composition root: builds the real parts, restores what was running, opens the doors, and closes all of it again
- * in reverse order. Nothing here decides anything about tasks.
+ * The composition root: builds the real parts, restores what was running, then opens the doors (doors.ts), and closes all
+ * of it again in reverse order. Nothing here decides anything about tasks.
  */
-import { join } from 'node:path';
 import { AllocTable } from '../allocrunner/alloc-table.js';
 import type { AgentOperations } from '../api/operations.js';
-import { createApiServer, type TcpAccess } from '../api/server.js';
 import { sleep, type Clock } from '../base/clock.js';
-import { describeError } from '../base/errors.js';
 import { readBootId } from '../base/host.js';
 import type { Logger, LogTap } from '../base/log.js';
 import { Scope } from '../base/scope.js';
@@ -16,9 +13,6 @@ import { probeIsolation } from '../executor/host-isolation.js';
 import { findExecutor } from '../executor/binary.js';
 import { Cgroups } from '../executor/cgroups.js';
 import { Launcher } from '../executor/launcher.js';
-import { sweepRunDirs } from '../executor/sweep.js';
-import { HostSampler } from '../stats/host.js';
-import { Collector } from '../scheduler/collector.js';
 import { Drainer } from '../scheduler/drainer.js';
 import { Scheduler } from '../scheduler/scheduler.js';
 import { openSqliteStore } from '../state/sqlite-store.js';
@@ -30,15 +24,11 @@ import { templateHook } from '../taskrunner/hooks/template.js';
 import { volumesHook } from '../taskrunner/hooks/volumes.js';
 import { validateHook } from '../taskrunner/hooks/validate.js';
 import type { AgentConfig } from './config.js';
-import { DataDir, readDiskUse } from './data-dir.js';
-import { Doctor } from './doctor.js';
+import { DataDir } from './data-dir.js';
 import { createDrivers } from './drivers.js';
 import { bindToHost, readMachineMark } from './host-binding.js';
-import { LogCompressor } from './log-compressor.js';
 import { gatherNodeFacts, interpolationFacts, readNodeId } from './node.js';
-import { createOperations } from './operations.js';
 import { statusLine } from './status-line.js';
-import { UsageWatch } from './usage-watch.js';
 
 /** How long the doors stay shut for the sake of the tasks: most are found in a few milliseconds each. */
 const LOOK_FIRST_MS = 1_000;
@@ -144,19 +134,6 @@ export async function startAgent(
       removeAllocDir: (allocId) => dataDir.removeAlloc(allocId),
       mayPlace: () => drainer.scheduling.eligible,
     });
-    const collector = scope.own(
-      'collector',
-      new Collector({
-        clock,
-        logger,
-        store,
-        allocs,
-        limits: config.gc,
-        diskUse: () => readDiskUse(config.dataDir),
-        removeAllocDir: (allocId) => dataDir.removeAlloc(allocId),
-        exclusively: (work) => scheduler.exclusively(work),
-      }),
-    );
     const drainer: Drainer = new Drainer({
       clock,
       logger,
@@ -173,94 +150,41 @@ export async function startAgent(
     });
     allocs.onEnded(() => void drainer.step());
     const bootOf = (runId: string): string | undefined => store.getRun(runId)?.bootId;
-    const doctor = new Doctor({
-      clock,
+    await scheduler.restore();
+    await lookFirst(allocs, clock, logger);
+    await scheduler.start();
+    void drainer.step();
+    // Only now is loaded what finding the tasks again does not need: it takes longer than finding them.
+    const { openDoors } = await import('./doors.js');
+    const doors = await openDoors(scope, {
+      ...deps,
+      config,
+      dataDir,
+      store,
       bootId,
       bootOf,
-      store,
-      allocs,
-      dataDir,
-      cgroups,
       executorPath,
-      socket: config.socket,
-      version: VERSION,
-    });
-    let strays: readonly string[] = [];
-    const usage = scope.own('usage watch', new UsageWatch({ clock, logger, allocs }));
-    const compressor = scope.own(
-      'log compressor',
-      new LogCompressor({
-        clock,
-        logger,
-        store,
-        logDirOf: (allocId, task) => ({
-          logDir: dataDir.taskDirs(allocId, task).logDir,
-          root: join(dataDir.allocDir, allocId),
-        }),
-      }),
-    );
-    const operations = createOperations({
-      usage,
-      store,
+      cgroups,
+      node,
+      allocs,
       scheduler,
       drainer,
-      allocs,
-      node,
-      collector,
-      doctor,
-      host: new HostSampler(clock, config.dataDir),
-      warnings: () => [...warnings(store), ...strays],
     });
-    await scheduler.restore();
-    collector.start();
-    void drainer.step();
-    usage.start();
-    compressor.start();
-    await lookFirst(allocs, clock, logger);
-    const server = await createApiServer(
-      { store, operations, clock, logger, dataDir: config.dataDir, ...tapOf(deps) },
-      {
-        socketPath: config.socket,
-        ...(config.socketGid === undefined ? {} : { socketGid: config.socketGid }),
-        ...(config.http === undefined
-          ? {}
-          : {
-              tcp: { ...config.http, ...accessOf(config, node.name), allowOpen: deps.allowOpenTcp ?? false },
-            }),
-      },
-    );
-    scope.add('api', () => server.close());
-    const isOpen = (runId: string): boolean => {
-      const run = store.getRun(runId);
-      return run !== undefined && run.outcome === undefined;
-    };
-    // Nobody waits for this: what is left over is in nobody's way.
-    sweepRunDirs({ clock, bootId, bootOf, runsDir: dataDir.runDir }, isOpen).then(
-      ({ removed, alive }) => {
-        strays = alive.map((dir) => `something of a run that is over is alive, see ${dir}/status`);
-        if (removed > 0 || alive.length > 0) logger.info({ removed, alive }, 'swept the run directories');
-      },
-      (error: unknown) => {
-        logger.warn({ error: describeError(error) }, 'cannot sweep the run directories, ignoring');
-      },
-    );
     logger.info(
       { version: VERSION, data_dir: config.dataDir, socket: config.socket, allocs: allocs.liveCount() },
       'agent is ready',
     );
     return {
       store,
-      operations,
-      tcpUrl: server.tcpUrl,
+      operations: doors.operations,
+      tcpUrl: doors.tcpUrl,
       liveAllocs: () => allocs.liveCount(),
       status: () =>
         statusLine(allocs.liveIds().flatMap((id) => store.listTasks(id).map(({ phase }) => phase))),
       setMaxKillTimeout: (ms) => {
         maxKillTimeoutMs = ms;
       },
-      setAccess: (changed) => {
-        server.changeAccess(accessOf(changed, node.name));
-      },
+      setAccess: doors.setAccess,
       close: () => scope.close(),
     };
   } catch (error) {
@@ -282,29 +206,4 @@ async function lookFirst(allocs: AllocTable, clock: Clock, logger: Logger): Prom
     known.abort();
   });
   await Promise.race([all, sleep(clock, LOOK_FIRST_MS, known.signal)]);
-}
-
-/** Who may use the TCP listener, and by which names. */
-function accessOf({ tokens, tls, httpNames }: AgentConfig, nodeName: string): TcpAccess {
-  return { tokens, tls, names: [nodeName, ...httpNames] };
-}
-
-function tapOf({ logTap }: { readonly logTap?: LogTap }): { readonly logTap?: LogTap } {
-  return logTap === undefined ? {} : { logTap };
-}
-
-/** What an operator must know of, worst first. */
-function warnings(store: StateStore): readonly string[] {
-  const found: string[] = [];
-  const kept = store.keptChanges();
-  if (kept > 0) {
-    found.push(
-      `the disk refuses writes: ${kept} changes wait in memory; tasks run on, nothing new is started`,
-    );
-  }
-  const quarantined = store.listQuarantined();
-  if (quarantined.length > 0) {
-    found.push(`${quarantined.length} stored rows could not be read and were moved aside (table quarantine)`);
-  }
-  return found;
 }

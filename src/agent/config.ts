@@ -1,21 +1,18 @@
-/** Owns the agent's settings: defaults, the config file, command line options, in rising order. */
-import { readFile } from 'node:fs/promises';
+/** Owns the agent's settings: defaults, the config file (config-file.ts), command line options, in rising order. */
 import { resolve } from 'node:path';
-import type * as Yaml from 'yaml';
-import { z } from 'zod';
 import type { TlsSettings } from '../api/listener.js';
-import { AgentError, describeError } from '../base/errors.js';
-import { loadPackage } from '../base/lazy.js';
+import { AgentError } from '../base/errors.js';
 import { LOG_LEVELS, type LogLevel } from '../base/log.js';
 import { defaultDataDir, socketPath } from '../base/paths.js';
 import type { KnownToken } from '../base/tokens.js';
-import { readDuration } from '../jobspec/units.js';
 import { USUAL_USER_RULES } from '../taskrunner/hooks/validate.js';
 import type { CollectorLimits } from '../scheduler/collector.js';
 import type { ExecSettings } from '../drivers/exec.js';
+import { DEFAULT_CGROUP_ROOT } from '../executor/cgroups.js';
 import { readGid, readTls, readTokens } from './access.js';
 import type { HostVolume } from '../taskrunner/hooks/volumes.js';
-import { EXEC_KEYS, execSettings, hostVolumes } from './exec-settings.js';
+import type { FileSettings } from './config-file.js';
+import { execSettings, hostVolumes } from './exec-settings.js';
 
 export interface AgentConfig {
   readonly dataDir: string;
@@ -63,48 +60,6 @@ export interface AgentOptions {
   readonly acceptHost?: boolean | undefined;
 }
 
-const duration = z.string().transform((text, context) => {
-  const read = readDuration(text);
-  if (read.ok) return read.value;
-  context.addIssue({ code: 'custom', message: `${JSON.stringify(text)} is not a duration: ${read.why}` });
-  return z.NEVER;
-});
-
-const fileSchema = z.strictObject({
-  data_dir: z.string().optional(),
-  socket: z.string().optional(),
-  http: z.string().optional(),
-  token: z
-    .undefined({
-      error:
-        'a token is not kept in the clear: "holdfast token create" makes one, its hash goes into tokens_file',
-    })
-    .optional(),
-  tokens_file: z.string().optional(),
-  tls: z.strictObject({ cert: z.string(), key: z.string(), client_ca: z.string().optional() }).optional(),
-  http_names: z.array(z.string()).optional(),
-  socket_group: z.union([z.string().min(1), z.int().nonnegative()]).optional(),
-  log_level: z.enum(LOG_LEVELS).optional(),
-  max_kill_timeout: duration.optional(),
-  cgroup_root: z
-    .string()
-    .regex(/^[A-Za-z0-9_.-]+$/, 'a cgroup name has only letters, digits, "_", "-" and "."')
-    .optional(),
-  gc_interval: duration.refine((ms) => ms >= 1000, 'at least 1s').optional(),
-  gc_max_allocs: z.int().nonnegative().optional(),
-  gc_disk_usage_threshold: z.number().min(0).max(100).optional(),
-  gc_inode_usage_threshold: z.number().min(0).max(100).optional(),
-  gc_alloc_age: duration.optional(),
-  gc_job_age: duration.optional(),
-  name: z.string().optional(),
-  datacenter: z.string().optional(),
-  meta: z.record(z.string(), z.string()).optional(),
-  user_denylist: z.array(z.string()).optional(),
-  user_checked_drivers: z.array(z.string()).optional(),
-  template_host_paths: z.array(z.string().startsWith('/', 'it must be absolute')).optional(),
-  ...EXEC_KEYS,
-});
-
 /**
  * Reads the settings. The config file is YAML (so JSON will do).
  * @throws AgentError bad_request saying which file and key, what is wrong and what would be right
@@ -114,7 +69,7 @@ export async function readAgentConfig(
   env: Readonly<Record<string, string | undefined>>,
   uid: number,
 ): Promise<AgentConfig> {
-  const file = options.config === undefined ? {} : await readFileSettings(options.config);
+  const file = options.config === undefined ? {} : await readFile(options.config);
   const dataDir = resolve(options.dataDir ?? file.data_dir ?? defaultDataDir(env, uid));
   const http = options.http ?? file.http;
   return {
@@ -127,7 +82,7 @@ export async function readAgentConfig(
     socketGid: file.socket_group === undefined ? undefined : await readGid(file.socket_group),
     logLevel: parseLevel(options.logLevel ?? file.log_level ?? 'info'),
     maxKillTimeoutMs: file.max_kill_timeout ?? 30_000,
-    cgroupRoot: env['HOLDFAST_CGROUP_ROOT'] ?? file.cgroup_root ?? 'holdfast.slice',
+    cgroupRoot: env['HOLDFAST_CGROUP_ROOT'] ?? file.cgroup_root ?? DEFAULT_CGROUP_ROOT,
     nodeName: file.name,
     datacenter: file.datacenter ?? 'dc1',
     meta: file.meta ?? {},
@@ -148,21 +103,10 @@ export async function readAgentConfig(
   };
 }
 
-async function readFileSettings(path: string): Promise<z.infer<typeof fileSchema>> {
-  let raw: unknown;
-  try {
-    // Read only where there is a file.
-    const { parse } = loadPackage('yaml') as typeof Yaml;
-    raw = parse(await readFile(path, 'utf8'));
-  } catch (cause) {
-    throw new AgentError('bad_request', `cannot read the config file ${path}: ${describeError(cause)}`, {
-      cause,
-    });
-  }
-  const parsed = fileSchema.safeParse(raw ?? {});
-  if (parsed.success) return parsed.data;
-  const faults = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'file'}: ${issue.message}`);
-  throw new AgentError('bad_request', `config file ${path}: ${faults.join('; ')}`);
+/** What reads and checks the file is loaded only where there is one. */
+async function readFile(path: string): Promise<FileSettings> {
+  const { readFileSettings } = await import('./config-file.js');
+  return readFileSettings(path);
 }
 
 function parseAddress(text: string): { host: string; port: number } {

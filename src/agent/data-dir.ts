@@ -1,7 +1,9 @@
 /** Owns the layout of the data directory (contract §7). */
+import { existsSync } from 'node:fs';
 import { chmod, mkdir, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AgentError, describeSystemError, errnoOf } from '../base/errors.js';
+import { mountsWithin } from '../base/mounts.js';
 import type { TaskDirs } from '../drivers/driver.js';
 
 export class DataDir {
@@ -63,9 +65,20 @@ export class DataDir {
     await chmod(this.allocDir, 0o711);
   }
 
-  /** Removes all that an alloc has on disk. */
+  /**
+   * Removes all that an alloc has on disk.
+   * @throws AgentError conflict while something is mounted in there: it would be emptied; a system error
+   */
   async removeAlloc(allocId: string): Promise<void> {
-    await rm(join(this.allocDir, allocId), { recursive: true, force: true });
+    const dir = join(this.allocDir, allocId);
+    const [point] = existsSync(dir) ? mountsWithin(dir) : [];
+    if (point !== undefined) {
+      throw new AgentError(
+        'conflict',
+        `${dir} is not removed while something is mounted on ${point}: unmount it; holdfast doctor says more`,
+      );
+    }
+    await rm(dir, { recursive: true, force: true });
   }
 }
 

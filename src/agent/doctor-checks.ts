@@ -20,6 +20,7 @@ import {
 } from '../executor/processes.js';
 import { readStatusFile, runDirOf } from '../executor/run-dir.js';
 import { listRunDirs, mayBeAlive, sweepRunDir } from '../executor/sweep.js';
+import { checkMounts } from './doctor-mounts.js';
 import {
   doubtAbout,
   hasRunDir,
@@ -52,6 +53,8 @@ export async function examine(deps: DoctorDeps): Promise<readonly Diagnosis[]> {
     ...(await checkDisk(deps)),
     ...(await checkSockets(deps)),
     ...checkProcesses(deps, marked),
+    // Before the directories that they are in.
+    ...checkMounts(deps),
     ...(await checkRunDirs(deps, marked)),
     ...checkLeaves(deps),
     ...(await checkAllocDirs(deps)),

@@ -56,15 +56,21 @@ export class AllocJournal {
   #jobType: JobType;
   /** The store has refused the record, with an intent: it goes with the next change. */
   #isOwed = false;
+  /** A bad verdict that tasks are being told of: it is stored with the first event that tells of it. */
+  #verdict: Pick<HealthState, 'health' | 'watch'> | undefined;
 
-  /** Reads the tasks from the store; what is not there is new. */
-  constructor(deps: AllocJournalDeps, { alloc, job, group }: AllocSubject) {
+  /** Takes up the tasks as they are stored; what is not there is new. */
+  constructor(deps: AllocJournalDeps, { alloc, job, group, records }: AllocSubject) {
     this.#deps = deps;
     this.#alloc = alloc;
     this.#group = group;
     this.#jobType = job.type;
     for (const { name } of group.tasks) {
-      this.#records.set(name, deps.store.getTask(alloc.id, name) ?? newTaskRecord(alloc.id, name));
+      const stored =
+        records === undefined
+          ? deps.store.getTask(alloc.id, name)
+          : records.find((record) => record.task === name);
+      this.#records.set(name, stored ?? newTaskRecord(alloc.id, name));
     }
   }
 
@@ -99,6 +105,7 @@ export class AllocJournal {
   /** Notes what is wanted of the alloc: every change of a task is stored with it, so that no older wish overwrites it. */
   want(wish: AllocWish): void {
     const isNewVersion = wish.jobVersion !== undefined && wish.jobVersion !== this.#alloc.jobVersion;
+    if (isNewVersion || 'health' in wish) this.#verdict = undefined;
     this.change({ ...wish, ...(isNewVersion ? { health: undefined } : {}) });
   }
 
@@ -129,6 +136,11 @@ export class AllocJournal {
   ): Promise<'stored' | 'kept'> {
     this.#records.set(record.task, record);
     const before = this.#alloc;
+    if (this.#verdict !== undefined && changes.some(tellsOfVerdict)) {
+      const { health, watch } = this.#verdict;
+      this.#verdict = undefined;
+      this.change({ health, healthWatch: watch });
+    }
     this.#reduce();
     if (this.#alloc === before && !this.#isOwed) return this.#deps.store.commit(changes, { whenRefused });
     this.#isOwed = false;
@@ -172,11 +184,11 @@ export class AllocJournal {
     const judged = this.#judge();
     if (judged === undefined) return [runTime].flatMap((ms) => ms ?? []);
     const { health, watch } = judged;
-    const hadVerdict = this.#alloc.health !== undefined;
-    if (health !== this.#alloc.health || watch !== this.#alloc.healthWatch) {
+    const isNew = health?.healthy === false && this.#alloc.health === undefined;
+    if (isNew && this.#tellUnhealthy(health.detail)) this.#verdict = { health, watch };
+    else if (health !== this.#alloc.health || watch !== this.#alloc.healthWatch) {
       this.change({ health, healthWatch: watch });
     }
-    if (health?.healthy === false && !hadVerdict) this.#tellUnhealthy(health.detail);
     return [runTime, judged.lookAgainInMs].flatMap((ms) => ms ?? []);
   }
 
@@ -190,6 +202,7 @@ export class AllocJournal {
 
   /** What is to be said of the alloc's health now; undefined while that must not be said. */
   #judge(): HealthState | undefined {
+    if (this.#verdict !== undefined) return undefined;
     if (this.#deps.isAtRest() || this.#alloc.desiredStatus === 'stop') return undefined;
     const tasks = this.#watched();
     if (tasks === undefined) return undefined;
@@ -212,13 +225,21 @@ export class AllocJournal {
     return watched.map((one) => ({ ...one, isSupervised: one.supervision === 'yes' }));
   }
 
-  /** Said to the tasks that are to blame; what has failed or ended has said so itself. */
-  #tellUnhealthy(message: string): void {
+  /**
+   * Said to the tasks that are to blame; what has failed or ended has said so itself.
+   * @returns whether it is on its way to anyone
+   */
+  #tellUnhealthy(message: string): boolean {
     const tasks = this.#watched() ?? [];
-    if (tasks.some(isLost)) return;
+    if (tasks.some(isLost)) return false;
     const toBlame = tasks.filter((one) => whyTaskIsNotWell(one) !== undefined);
     for (const { task } of toBlame.length > 0 ? toBlame : tasks) {
       this.#deps.say(task.name, { type: 'Alloc Unhealthy', message });
     }
+    return true;
   }
+}
+
+function tellsOfVerdict(change: Change): boolean {
+  return change.kind === 'add_task_event' && change.event.event.type === 'Alloc Unhealthy';
 }

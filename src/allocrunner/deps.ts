@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
 import type { Driver, TaskDirs } from '../drivers/driver.js';
 import type { Job, TaskGroup } from '../jobspec/types.js';
-import type { AllocRecord, StateStore } from '../state/store.js';
+import type { AllocRecord, StateStore, TaskRecord } from '../state/store.js';
 import type { TaskHook } from '../taskrunner/hooks/hook.js';
 import type { Probe } from './checks/probe.js';
 
@@ -35,4 +35,8 @@ export interface AllocSubject {
   readonly alloc: AllocRecord;
   readonly job: Job;
   readonly group: TaskGroup;
+  /** Its tasks as stored; undefined = they are read. */
+  readonly records?: readonly TaskRecord[];
+  /** What the job was dispatched with, as base64. */
+  readonly payload?: string | undefined;
 }

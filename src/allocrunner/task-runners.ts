@@ -17,12 +17,11 @@ export class TaskRunners {
   constructor(
     deps: AllocRunnerDeps,
     logger: Logger,
-    { alloc, job, group }: AllocSubject,
+    { alloc, job, group, payload }: AllocSubject,
     journal: AllocJournal,
     onChanged: () => void,
   ) {
     this.#allocId = alloc.id;
-    const payload = deps.store.getJob(alloc.jobId)?.record.payload;
     this.#runners = new Map(
       journal.tasks().map(({ task, record }) => [
         task.name,

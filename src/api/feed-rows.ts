@@ -29,7 +29,7 @@ export function encodeRow(row: FeedRow, context: WireContext): EncodedRow {
   return new EncodedRow(feedRowToWire(row, context));
 }
 
-export function feedRowToWire(row: FeedRow, context: WireContext): FeedEvent {
+function feedRowToWire(row: FeedRow, context: WireContext): FeedEvent {
   const { payload } = row;
   const base = { Key: row.key, Namespace: NAMESPACE, Index: row.index, Time: msToNs(row.atMs) };
   switch (payload.type) {

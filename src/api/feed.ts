@@ -29,7 +29,7 @@ export interface FeedLimits {
   readonly rowsBehind: number;
 }
 
-export const DEFAULT_FEED_LIMITS: FeedLimits = { readers: 256, recentRows: 1024, rowsBehind: 10_000 };
+const DEFAULT_FEED_LIMITS: FeedLimits = { readers: 256, recentRows: 1024, rowsBehind: 10_000 };
 
 export interface FeedDeps {
   readonly store: StateStore;

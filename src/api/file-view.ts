@@ -26,7 +26,7 @@ export function fileToWire(name: string, stats: Stats, contentType = ''): AllocF
 }
 
 /** A mode as Go's os.FileMode says it. */
-export function goFileMode(mode: number): string {
+function goFileMode(mode: number): string {
   const special =
     (KINDS.get(mode & constants.S_IFMT) ?? '') +
     ((mode & SETUID) === 0 ? '' : 'u') +

@@ -4,10 +4,12 @@ import { STATUS_CODES, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type * as Fastify from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { AgentError, describeError } from '../base/errors.js';
 import { failpoint } from '../base/failpoint.js';
+import { loadPackage } from '../base/lazy.js';
 import type { Logger } from '../base/log.js';
 import { SCOPES, type Scope } from '../base/tokens.js';
 import type { StateStore } from '../state/store.js';
@@ -46,7 +48,10 @@ export interface ListenerOptions {
 
 /** One listener's server, not listening yet. */
 export function createHttpApp(deps: HttpDeps, { guard, createServer }: ListenerOptions): FastifyInstance {
+  const { fastify } = loadPackage('fastify') as typeof Fastify;
   const app = fastify({
+    // Nothing is checked or written by schemas of the framework: its compilers need not be loaded.
+    schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
     bodyLimit: MOST_BODY_BYTES,
     serverFactory: createServer,
     routerOptions: { maxParamLength: LONGEST_PARAM, ignoreTrailingSlash: true },
@@ -90,6 +95,13 @@ export function createHttpApp(deps: HttpDeps, { guard, createServer }: ListenerO
     });
   }
   return app;
+}
+
+/** Stands where a compiler of schemas would: no route has one. */
+function noSchemas(): () => never {
+  return () => {
+    throw new AgentError('internal', 'a route has a schema, and nothing compiles it');
+  };
 }
 
 /** What was no HTTP, or came too slowly: said in the plainest way, and the connection ends. */

@@ -1,7 +1,7 @@
 /** Owns the way from a look at a workload to the wire. */
 import { readFileSync } from 'node:fs';
 import { nameOfUser } from '../base/users.js';
-import type { InForce, ProcessInForce } from '../executor/in-force.js';
+import type { InForce, ProcessInForce } from '../executor/in-force-record.js';
 import { CAPABILITIES } from '../jobspec/capability-names.js';
 import type { InForceJson } from './wire.js';
 

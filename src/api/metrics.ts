@@ -17,7 +17,7 @@ export interface MetricSnapshot {
   /** Running tasks only: this bounds the number of series. */
   readonly usages: readonly UsageOfTask[];
   readonly host: HostUsage;
-  readonly counts: Pick<MetricCounts, 'exits' | 'starts' | 'restarts' | 'oomKills'>;
+  readonly counts: Pick<MetricCounts, 'exits' | 'ends' | 'starts' | 'restarts' | 'oomKills'>;
   readonly commits: CommitTimes;
   readonly keptChanges: number;
   readonly feedReaders: number;
@@ -29,7 +29,7 @@ export interface MetricSnapshot {
 }
 
 export interface UsageOfTask {
-  readonly labels: Readonly<Record<'alloc_id' | 'job' | 'task_group' | 'task', string>>;
+  readonly labels: Readonly<Record<'namespace' | 'alloc_id' | 'job' | 'task_group' | 'task', string>>;
   readonly usage: TaskUsage;
   /** Of the task, over all its runs. */
   readonly restarts: number;
@@ -39,6 +39,8 @@ type Labels = Readonly<Record<string, string>>;
 type Sample = readonly [labels: Labels, value: number | undefined];
 
 const ALLOC_STATUSES = ['pending', 'running', 'complete', 'failed', 'lost', 'unknown'] as const;
+/** Nomad's words for them: `unknown` ones may be running. */
+const TERMINAL = new Set(['complete', 'failed', 'lost']);
 const TASK_STATES = ['pending', 'running', 'dead'] as const;
 
 /** The snapshot in Prometheus' text format. Loads prom-client at its first call. */
@@ -89,6 +91,23 @@ function writeTasks({ gauge, counter }: Writer, { allocs, tasks, counts }: Metri
       allocs.filter(({ clientStatus }) => clientStatus === status).length,
     ]),
   );
+  const count = (is: (status: string) => boolean): readonly Sample[] =>
+    one(allocs.filter(({ clientStatus }) => is(clientStatus)).length);
+  gauge(
+    'holdfast_client_allocations_pending',
+    'Allocs that wait',
+    count((status) => status === 'pending'),
+  );
+  gauge(
+    'holdfast_client_allocations_running',
+    'Allocs that run',
+    count((status) => status === 'running'),
+  );
+  gauge(
+    'holdfast_client_allocations_terminal',
+    'Allocs that are over and still remembered',
+    count((status) => TERMINAL.has(status)),
+  );
   gauge(
     'holdfast_client_tasks',
     'Tasks of remembered allocs by state',
@@ -97,6 +116,8 @@ function writeTasks({ gauge, counter }: Writer, { allocs, tasks, counts }: Metri
   counter('holdfast_client_allocs_start_total', 'Runs started', one(counts.starts));
   counter('holdfast_client_allocs_restart_total', 'Restarts by policy or request', one(counts.restarts));
   counter('holdfast_client_allocs_oom_killed_total', 'Runs ended by an OOM kill', one(counts.oomKills));
+  counter('holdfast_client_allocs_complete_total', 'Allocs that ended well', one(counts.ends.complete));
+  counter('holdfast_client_allocs_failed_total', 'Allocs that failed', one(counts.ends.failed));
   const exits = Object.entries(counts.exits) as [ExitKind, number][];
   counter(
     'holdfast_client_allocs_exit_total',
@@ -119,14 +140,39 @@ function writeUsages({ gauge, counter }: Writer, usages: readonly UsageOfTask[])
     of(({ cpuTotalMs }) => cpuTotalMs / 1000),
   );
   counter(
+    'holdfast_client_allocs_cpu_user_seconds_total',
+    'Of the CPU time, in the program',
+    of(({ cpuUserMs }) => seconds(cpuUserMs)),
+  );
+  counter(
+    'holdfast_client_allocs_cpu_system_seconds_total',
+    'Of the CPU time, in the kernel',
+    of(({ cpuSystemMs }) => seconds(cpuSystemMs)),
+  );
+  counter(
+    'holdfast_client_allocs_cpu_throttled_periods_total',
+    'Periods in which the CPU quota held the run back',
+    of(({ throttledPeriods }) => throttledPeriods),
+  );
+  counter(
     'holdfast_client_allocs_cpu_throttled_seconds_total',
     'How long the CPU quota held the run back',
-    of(({ throttledMs }) => (throttledMs === undefined ? undefined : throttledMs / 1000)),
+    of(({ throttledMs }) => seconds(throttledMs)),
   );
   gauge(
     'holdfast_client_allocs_memory_usage',
     'Bytes that the kernel could not simply take back',
     of(({ memoryBytes }) => memoryBytes),
+  );
+  gauge(
+    'holdfast_client_allocs_memory_rss',
+    'Bytes of its own: anonymous memory',
+    of(({ memoryRssBytes }) => memoryRssBytes),
+  );
+  gauge(
+    'holdfast_client_allocs_memory_cache',
+    'Bytes of files that the kernel keeps for it',
+    of(({ memoryCacheBytes }) => memoryCacheBytes),
   );
   gauge(
     'holdfast_client_allocs_memory_max_usage',
@@ -143,6 +189,25 @@ function writeUsages({ gauge, counter }: Writer, usages: readonly UsageOfTask[])
     'Processes of the run that the kernel killed for want of memory',
     of(({ oomKills }) => oomKills),
   );
+  counter(
+    'holdfast_client_allocs_io_read_bytes_total',
+    'Of block devices',
+    of(({ ioReadBytes }) => ioReadBytes),
+  );
+  counter(
+    'holdfast_client_allocs_io_write_bytes_total',
+    'Of block devices',
+    of(({ ioWriteBytes }) => ioWriteBytes),
+  );
+  gauge(
+    'holdfast_client_allocs_pressure_percent',
+    'Percent of the last 10 s in which something of the run had to wait',
+    usages.flatMap(({ labels, usage: { pressure } }): Sample[] => [
+      [{ ...labels, resource: 'cpu' }, pressure?.cpuPercent],
+      [{ ...labels, resource: 'memory' }, pressure?.memoryPercent],
+      [{ ...labels, resource: 'io' }, pressure?.ioPercent],
+    ]),
+  );
   gauge(
     'holdfast_client_allocs_restarts',
     'Restarts of the task so far',
@@ -155,15 +220,58 @@ function writeUsages({ gauge, counter }: Writer, usages: readonly UsageOfTask[])
   );
 }
 
-function writeHost({ gauge }: Writer, { memory, disk, uptimeMs }: HostUsage): void {
+function seconds(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : ms / 1000;
+}
+
+function writeHost({ gauge }: Writer, { memory, disk, uptimeMs, cpus }: HostUsage): void {
+  const eachCpu = (read: (share: HostUsage['cpus'][number]) => number): readonly Sample[] =>
+    cpus.map((share, at) => [{ cpu: `cpu${at}` }, read(share)]);
+  gauge(
+    'holdfast_client_host_cpu_total_percent',
+    'Percent of a processor in use since the sample before',
+    eachCpu(({ idlePercent }) => 100 - idlePercent),
+  );
+  gauge(
+    'holdfast_client_host_cpu_user',
+    'Percent of a processor in programs',
+    eachCpu(({ userPercent }) => userPercent),
+  );
+  gauge(
+    'holdfast_client_host_cpu_system',
+    'Percent of a processor in the kernel',
+    eachCpu(({ systemPercent }) => systemPercent),
+  );
+  gauge(
+    'holdfast_client_host_cpu_idle',
+    'Percent of a processor not in use',
+    eachCpu(({ idlePercent }) => idlePercent),
+  );
   gauge('holdfast_client_uptime', 'Seconds since the host booted', one(uptimeMs / 1000));
   gauge('holdfast_client_host_memory_total', 'Bytes', one(memory.totalBytes));
   gauge('holdfast_client_host_memory_available', 'Bytes', one(memory.availableBytes));
+  gauge(
+    'holdfast_client_host_memory_used',
+    'Bytes, neither free nor to be had at once',
+    one(memory.totalBytes - memory.availableBytes),
+  );
+  gauge('holdfast_client_host_memory_free', 'Bytes', one(memory.freeBytes));
   gauge('holdfast_client_host_disk_size', 'Bytes, of the disk of the data dir', one(disk.sizeBytes));
   gauge(
     'holdfast_client_host_disk_available',
     'Bytes, of the disk of the data dir',
     one(disk.availableBytes),
+  );
+  gauge('holdfast_client_host_disk_used', 'Bytes, of the disk of the data dir', one(disk.usedBytes));
+  gauge(
+    'holdfast_client_host_disk_used_percent',
+    'Of the disk of the data dir',
+    one(disk.sizeBytes === 0 ? 0 : (disk.usedBytes / disk.sizeBytes) * 100),
+  );
+  gauge(
+    'holdfast_client_host_disk_inodes_percent',
+    'In use, of the disk of the data dir',
+    one(disk.inodesUsedPercent),
   );
 }
 

@@ -77,6 +77,7 @@ export interface Finding {
     | 'run_dir'
     | 'cgroup'
     | 'alloc_dir'
+    | 'mount'
     | 'executor_version';
   /** What it is about: a path, a pid. */
   readonly subject: string;

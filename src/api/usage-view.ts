@@ -28,6 +28,12 @@ export function usageToWire(
     memoryPeakBytes: samples.length === 1 ? samples[0]?.memoryPeakBytes : undefined,
     throttledPeriods: sum(({ throttledPeriods }) => throttledPeriods),
     throttledMs: sum(({ throttledMs }) => throttledMs),
+    ...(samples.some(({ memoryRssBytes }) => memoryRssBytes !== undefined)
+      ? {
+          memoryRssBytes: sum(({ memoryRssBytes }) => memoryRssBytes),
+          memoryCacheBytes: sum(({ memoryCacheBytes }) => memoryCacheBytes),
+        }
+      : {}),
   };
   return {
     ResourceUsage: resourceUsage(total, mhzPerCore),
@@ -82,12 +88,20 @@ export function historyToWire(
   return { EveryMs: SAMPLE_EVERY_MS, Tasks: Object.fromEntries(tasks) };
 }
 
-type Sum = Pick<TaskUsage, 'memoryBytes' | 'memoryPeakBytes' | 'throttledPeriods' | 'throttledMs'> & {
+type Sum = Pick<
+  TaskUsage,
+  | 'memoryBytes'
+  | 'memoryPeakBytes'
+  | 'memoryRssBytes'
+  | 'memoryCacheBytes'
+  | 'throttledPeriods'
+  | 'throttledMs'
+> & {
   readonly cpuPercent: number;
 };
 
 function resourceUsage(sum: Sum, mhzPerCore: number): ResourceUsage {
-  const { throttledPeriods, throttledMs, memoryPeakBytes } = sum;
+  const { throttledPeriods, throttledMs, memoryPeakBytes, memoryRssBytes, memoryCacheBytes } = sum;
   const throttling = throttledPeriods === undefined ? [] : ['Throttled Periods', 'Throttled Time'];
   return {
     CpuStats: {
@@ -100,14 +114,19 @@ function resourceUsage(sum: Sum, mhzPerCore: number): ResourceUsage {
       Measured: ['Percent', 'Total Ticks', ...throttling],
     },
     MemoryStats: {
-      RSS: 0,
+      RSS: memoryRssBytes ?? 0,
       Usage: sum.memoryBytes,
       MaxUsage: memoryPeakBytes ?? 0,
-      Cache: 0,
+      Cache: memoryCacheBytes ?? 0,
       Swap: 0,
       KernelUsage: 0,
       KernelMaxUsage: 0,
-      Measured: ['Usage', ...(memoryPeakBytes === undefined ? [] : ['Max Usage'])],
+      Measured: [
+        'Usage',
+        ...(memoryPeakBytes === undefined ? [] : ['Max Usage']),
+        ...(memoryRssBytes === undefined ? [] : ['RSS']),
+        ...(memoryCacheBytes === undefined ? [] : ['Cache']),
+      ],
     },
     DeviceStats: [],
   };

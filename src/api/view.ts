@@ -1,7 +1,7 @@
 /** Owns answers that are put together from several records: the store in, wire shapes out. Reads only. */
 import type { AllocRecord, Indexed, JobRecord, StateStore, TaskRecord } from '../state/store.js';
 import { isPattern } from '../scheduler/place.js';
-import { inForceOfState } from '../executor/in-force.js';
+import { inForceOfState } from '../executor/in-force-record.js';
 import type { AgentOperations } from './operations.js';
 import { allocToStub, allocToWire, feedAllocToWire, type WireContext } from './alloc-to-wire.js';
 import {

@@ -77,20 +77,21 @@ function isAtLeast(level: LogLevel, lowest: LogLevel): boolean {
   return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(lowest);
 }
 
-function aboveThreshold(sink: PinoLogger, threshold: Threshold): Logger {
+/** @param bound goes into each line: pino makes the text of a child's fields when it is made, and most never write */
+function aboveThreshold(sink: PinoLogger, threshold: Threshold, bound: object = {}): Logger {
   const write = (level: LogLevel) => (fields: object, message: string) => {
     const isWanted =
       isAtLeast(level, threshold.level) || [...threshold.taps].some((tap) => isAtLeast(level, tap.level));
     if (!isWanted) return;
     threshold.now = level;
-    sink[level](fields, message);
+    sink[level]({ ...bound, ...fields }, message);
   };
   return {
     debug: write('debug'),
     info: write('info'),
     warn: write('warn'),
     error: write('error'),
-    child: (fields) => aboveThreshold(sink.child(fields), threshold),
+    child: (fields) => aboveThreshold(sink, threshold, { ...bound, ...fields }),
   };
 }
 

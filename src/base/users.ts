@@ -29,7 +29,7 @@ export async function lookUpUser(user: string): Promise<UserIds> {
 }
 
 /** Looks through lines of passwd. */
-export function findUser(passwd: string, user: string): UserIds | undefined {
+function findUser(passwd: string, user: string): UserIds | undefined {
   for (const line of passwd.split('\n')) {
     const [name, , uid, gid] = line.split(':');
     if (name === '' || uid === undefined || gid === undefined) continue;

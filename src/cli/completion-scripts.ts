@@ -22,6 +22,19 @@ export type Operand =
   | { readonly kind: 'target' | 'file' | 'none' }
   | { readonly kind: 'words'; readonly words: readonly string[] };
 
+/** Options that may stand before the command as well as behind it. */
+const GLOBAL: readonly OptionFacts[] = [
+  { long: '--address', short: undefined, takes: 'text', summary: 'address of the daemon' },
+  { long: '--token', short: undefined, takes: 'text', summary: 'token for a daemon on TCP' },
+  { long: '--ca-cert', short: undefined, takes: 'file', summary: 'CA of the daemon, for https' },
+  { long: '--client-cert', short: undefined, takes: 'file', summary: 'certificate to show to the daemon' },
+  { long: '--client-key', short: undefined, takes: 'file', summary: 'its key' },
+  { long: '--no-color', short: undefined, takes: 'nothing', summary: 'no colours' },
+];
+const GLOBAL_TEXT = flagsOf(GLOBAL.filter(({ takes }) => takes === 'text'));
+const GLOBAL_FILE = flagsOf(GLOBAL.filter(({ takes }) => takes === 'file'));
+const GLOBAL_FLAGS = `${flagsOf(GLOBAL)} --help`;
+
 /** A TAB must not wait for a daemon that hangs. */
 const TARGETS = 'timeout 1 holdfast completion targets 2>/dev/null';
 
@@ -58,12 +71,11 @@ function scan(words: string, first: number, current: string): string {
     if [[ -n $skip ]]; then skip=; continue; fi
     if [[ -z $command ]]; then
       case "$word" in
-        --address | --token) skip=1 ;;
-        -*) ;;
+        -*) [[ " ${GLOBAL_TEXT} ${GLOBAL_FILE} " == *" $word "* ]] && skip=1 ;;
         *) command="$word"; _holdfast_facts "$command" ;;
       esac
     elif [[ $word == -* ]]; then
-      [[ "$values$files" == *" $word "* ]] && skip=1
+      [[ "$values$files ${GLOBAL_TEXT} ${GLOBAL_FILE} " == *" $word "* ]] && skip=1
     else
       count=$((count + 1))
     fi
@@ -79,8 +91,6 @@ ${cases(commands)}
 }`;
 }
 
-const GLOBAL = '--address --token --no-color --help';
-
 function bash(commands: readonly CommandFacts[]): string {
   const names = commands.map(({ name }) => name).join(' ');
   return `# bash completion of holdfast: source <(holdfast completion bash)
@@ -91,15 +101,15 @@ _holdfast() {
   local command= skip= word at count=0 options= values= files= operands= kind
   COMPREPLY=()
 ${scan('COMP_WORDS', 1, 'COMP_CWORD')}
-  if [[ $files == *" $previous "* ]]; then
+  if [[ "$files ${GLOBAL_FILE} " == *" $previous "* ]]; then
     compopt -o filenames 2>/dev/null
     COMPREPLY=($(compgen -f -- "$current"))
   elif [[ -n $skip ]]; then
     :
   elif [[ -z $command ]]; then
-    COMPREPLY=($(compgen -W "${names} help ${GLOBAL} --version" -- "$current"))
+    COMPREPLY=($(compgen -W "${names} help ${GLOBAL_FLAGS} --version" -- "$current"))
   elif [[ $current == -* ]]; then
-    COMPREPLY=($(compgen -W "$options ${GLOBAL}" -- "$current"))
+    COMPREPLY=($(compgen -W "$options ${GLOBAL_FLAGS}" -- "$current"))
   elif [[ $command == help ]]; then
     COMPREPLY=($(compgen -W "${names}" -- "$current"))
   else
@@ -131,15 +141,15 @@ _holdfast() {
 ${described.join('\n')}
   )
 ${scan('words', 2, 'CURRENT')}
-  if [[ $files == *" $words[CURRENT-1] "* ]]; then
+  if [[ "$files ${GLOBAL_FILE} " == *" $words[CURRENT-1] "* ]]; then
     _files
   elif [[ -n $skip ]]; then
     return
   elif [[ -z $command ]]; then
     _describe command commands
-    compadd -- ${GLOBAL} --version
+    compadd -- ${GLOBAL_FLAGS} --version
   elif [[ $words[CURRENT] == -* ]]; then
-    compadd -- \${=options} ${GLOBAL}
+    compadd -- \${=options} ${GLOBAL_FLAGS}
   elif [[ $command == help ]]; then
     _describe command commands
   else
@@ -159,28 +169,46 @@ if [[ $funcstack[1] == _holdfast ]]; then _holdfast "$@"; else compdef _holdfast
 
 function fish(commands: readonly CommandFacts[]): string {
   const quote = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+  const option = (where: string, { long, short, takes, summary }: OptionFacts): string => {
+    const letter = short === undefined ? '' : ` -s ${short.slice(1)}`;
+    const value = takes === 'nothing' ? '' : takes === 'file' ? ' -r -F' : ' -x';
+    return `complete -c holdfast${where} -l ${long.slice(2)}${letter}${value} -d ${quote(summary)}`;
+  };
   const lines = commands.flatMap(({ name, summary, options, operands }) => {
-    const here = `-n '__fish_seen_subcommand_from ${name}'`;
+    const here = ` -n '__holdfast_is ${name}'`;
     return [
-      `complete -c holdfast -n __fish_use_subcommand -f -a ${name} -d ${quote(summary)}`,
-      ...options.map(({ long, short, takes, summary: what }) => {
-        const letter = short === undefined ? '' : ` -s ${short.slice(1)}`;
-        const value = takes === 'nothing' ? '' : takes === 'file' ? ' -r -F' : ' -x';
-        return `complete -c holdfast ${here} -l ${long.slice(2)}${letter}${value} -d ${quote(what)}`;
-      }),
+      ...['', 'help'].map(
+        (before) =>
+          `complete -c holdfast -n '__holdfast_is ${quote(before).replaceAll("'", '"')}' -f -a ${name} -d ${quote(summary)}`,
+      ),
+      ...options.map((each) => option(here, each)),
       ...operands.flatMap((operand) => {
-        if (operand.kind === 'target') return [`complete -c holdfast ${here} -f -a '(${TARGETS})'`];
+        if (operand.kind === 'target') return [`complete -c holdfast${here} -f -a '(${TARGETS})'`];
         if (operand.kind === 'words')
-          return [`complete -c holdfast ${here} -f -a ${quote(operand.words.join(' '))}`];
-        return operand.kind === 'file' ? [`complete -c holdfast ${here} -F`] : [];
+          return [`complete -c holdfast${here} -f -a ${quote(operand.words.join(' '))}`];
+        return operand.kind === 'file' ? [`complete -c holdfast${here} -F`] : [];
       }),
     ];
   });
   return `# fish completion of holdfast: holdfast completion fish > ~/.config/fish/completions/holdfast.fish
+# True when that is the command of the line; "" = there is none yet.
+function __holdfast_is
+  set -l skip
+  for word in (commandline -opc)[2..-1]
+    if test -n "$skip"
+      set skip
+    else if contains -- $word ${GLOBAL_TEXT} ${GLOBAL_FILE}
+      set skip 1
+    else if not string match -q -- '-*' $word
+      test $word = "$argv[1]"
+      return
+    end
+  end
+  test -z "$argv[1]"
+end
 complete -c holdfast -f
-complete -c holdfast -l address -x -d 'address of the daemon'
-complete -c holdfast -l token -x -d 'token for a daemon on TCP'
-complete -c holdfast -l no-color -d 'no colours'
+${GLOBAL.map((each) => option('', each)).join('\n')}
+complete -c holdfast -n '__holdfast_is ""' -f -a help -d 'show the help of a command'
 ${lines.join('\n')}
 `;
 }

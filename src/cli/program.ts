@@ -1,6 +1,6 @@
 /**
  * Owns the list of commands and the global options. Only the module of the command that is asked for is loaded: a
- * command must not pay at its start for what others need.
+ * command must not pay at its start for what others need. A little over 300 lines because it is one list.
  */
 import { Command, CommanderError } from 'commander';
 import { systemClock } from '../base/clock.js';

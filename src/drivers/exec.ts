@@ -1,5 +1,5 @@
 /** Owns the driver `exec`: a program in a root, namespaces and limits of its own, under an executor. */
-import { parseExecConfig, type ExecConfig } from '../jobspec/driver-config.js';
+import type { ExecConfig } from '../jobspec/driver-config.js';
 import {
   capabilityMask,
   CAPABILITIES,
@@ -28,7 +28,7 @@ export interface ExecDeps extends ExecutorDriverDeps {
 }
 
 /** Where a task finds its own directories; the same words as in Nomad. */
-export const EXEC_PATHS = { allocDir: '/alloc', localDir: '/local', secretsDir: '/secrets' } as const;
+const EXEC_PATHS = { allocDir: '/alloc', localDir: '/local', secretsDir: '/secrets' } as const;
 
 /** User of a task that names none, when the agent is root; as in Nomad. */
 const DEFAULT_USER = 'nobody';
@@ -63,8 +63,10 @@ export class ExecDriver extends ExecutorDriver {
     });
   }
 
-  protected override plan(task: TaskConfig): ProgramPlan {
+  protected override async plan(task: TaskConfig): Promise<ProgramPlan> {
     const { host, settings } = this.#deps;
+    // Late: what finds the tasks again after a start does not need it.
+    const { parseExecConfig } = await import('../jobspec/driver-config.js');
     const config = parseExecConfig(task.config, `task ${task.task}`);
     if (host.fault !== undefined)
       throw new AgentError('start_failed', `driver exec: ${host.fault.problem}; ${host.fault.cure}`);

@@ -2,20 +2,24 @@
  * Owns what the drivers that stand on the executor have in common: start, recovery, and what a program is handed. What
  * one of them runs, and how it is shut in, is its plan.
  */
-import * as z from 'zod';
+import { isDeepStrictEqual } from 'node:util';
 import { sleep } from '../base/clock.js';
 import { AgentError } from '../base/errors.js';
+import type { ProcessRef } from '../base/host.js';
 import { shortId } from '../base/ids.js';
 import type { ProgramConfig } from '../jobspec/driver-config.js';
 import type { CgroupLeaf } from '../executor/cgroup-leaf.js';
-import { cgroupLimits, type LimitName } from '../executor/cgroup-limits.js';
+import { cgroupLimits, type CgroupLimits, type LimitName } from '../executor/cgroup-limits.js';
 import { leafName, type Cgroups } from '../executor/cgroups.js';
 import type { KnownRun } from '../executor/facts.js';
+import { IN_FORCE_KEY } from '../executor/in-force.js';
+import type { InForce } from '../executor/in-force-record.js';
 import { DEFAULT_UMASK, type SpecIsolation } from '../executor/isolation.js';
 import { launchRun, type LaunchRequest } from '../executor/launch.js';
 import { RUN_ID_VARIABLE } from '../executor/processes.js';
 import { resolveRun } from '../executor/resolve.js';
 import { runDirOf } from '../executor/run-dir.js';
+import { isRecord } from '../state/row.js';
 import type { RunRecord } from '../state/store.js';
 import { startFailure } from './command.js';
 import type {
@@ -26,7 +30,14 @@ import type {
   Recovered,
   TaskConfig,
 } from './driver.js';
-import { ExecutorHandle, releaseRun, SUPERVISION_LOST, type HandleDeps } from './executor-handle.js';
+import {
+  ExecutorHandle,
+  LIMITS_KEY,
+  releaseRun,
+  SUPERVISION_LOST,
+  type HandledRun,
+  type HandleDeps,
+} from './executor-handle.js';
 
 export interface ExecutorDriverDeps extends HandleDeps {
   readonly cgroups: Cgroups;
@@ -63,12 +74,19 @@ export abstract class ExecutorDriver implements Driver {
   abstract fingerprint(): Promise<DriverFingerprint>;
 
   /** @throws AgentError driver_config_invalid, start_failed */
-  protected abstract plan(config: TaskConfig): ProgramPlan;
+  protected abstract plan(config: TaskConfig): Promise<ProgramPlan>;
 
   async start(config: TaskConfig, emit: EmitTaskEvent): Promise<DriverHandle> {
-    const request = this.#request(config);
+    const request = await this.#request(config);
     const launched = await launchRun(this.#deps, request);
-    const run = { runId: config.runId, runDir: request.runDir, bootId: this.#deps.bootId, emit };
+    const run = {
+      runId: config.runId,
+      runDir: request.runDir,
+      bootId: this.#deps.bootId,
+      emit,
+      limits: undefined,
+      inForce: undefined,
+    };
     switch (launched.kind) {
       case 'started':
         for (const note of launched.notes)
@@ -77,6 +95,7 @@ export abstract class ExecutorDriver implements Driver {
           emit({ type: 'Driver', message: `Not in force: ${launched.notes.join('; ')}` });
         return new ExecutorHandle(this.#deps, {
           ...run,
+          limits: launched.notes.length === 0 ? request.limits : undefined,
           leaf: launched.leaf,
           status: launched.status,
           client: undefined,
@@ -106,6 +125,7 @@ export abstract class ExecutorDriver implements Driver {
           kind: 'running',
           handle: new ExecutorHandle(this.#deps, {
             ...known,
+            ...keptOf(run, resolved.status?.workload),
             leaf: resolved.leaf,
             status: resolved.status,
             client: resolved.client,
@@ -136,7 +156,7 @@ export abstract class ExecutorDriver implements Driver {
    */
   async #clearUp(
     config: TaskConfig,
-    run: KnownRun & { emit: EmitTaskEvent },
+    run: KnownRun & Pick<HandledRun, 'emit' | 'limits' | 'inForce'>,
     why: string,
   ): Promise<DriverHandle> {
     const { clock, log } = this.#deps;
@@ -180,9 +200,9 @@ export abstract class ExecutorDriver implements Driver {
   }
 
   /** @throws AgentError driver_config_invalid, start_failed */
-  #request(config: TaskConfig): LaunchRequest {
+  async #request(config: TaskConfig): Promise<LaunchRequest> {
     const { task, allocId, runId, dirs, logs } = config;
-    const plan = this.plan(config);
+    const plan = await this.plan(config);
     const { command, args, oomScoreAdj, rlimits, umask, nice, terminal, onExecutorDeath } = plan.config;
     return {
       runDir: runDirOf(this.#deps.runsDir, runId),
@@ -230,10 +250,30 @@ function ownEnv(env: Readonly<Record<string, string>>): [string, string][] {
   return Object.entries(env).filter(([name]) => name !== RUN_ID_VARIABLE);
 }
 
-const STATE = z.object({ cgroup: z.string().nullable(), cgroupsV1: z.array(z.string()) });
-
+/** Read by hand: a library for it would have to be loaded before the first task can be found again. */
 function leafOfState(state: Readonly<Record<string, unknown>>): CgroupLeaf | undefined {
-  const read = STATE.safeParse(state);
-  if (!read.success || (read.data.cgroup === null && read.data.cgroupsV1.length === 0)) return undefined;
-  return { unified: read.data.cgroup ?? undefined, v1: read.data.cgroupsV1 };
+  const { cgroup, cgroupsV1 } = state;
+  const v1 = Array.isArray(cgroupsV1) ? cgroupsV1.filter((dir) => typeof dir === 'string') : [];
+  const unified = typeof cgroup === 'string' ? cgroup : undefined;
+  return unified === undefined && v1.length === 0 ? undefined : { unified, v1 };
+}
+
+/**
+ * What is on record of a workload that runs on: it need not be looked at again. Of another process than the one on record
+ * nothing is known.
+ */
+function keptOf(
+  { handle }: RunRecord,
+  workload: ProcessRef | undefined,
+): Pick<HandledRun, 'limits' | 'inForce'> {
+  const state = handle?.driverState ?? {};
+  const isSame = workload !== undefined && isDeepStrictEqual(handle?.workload, workload);
+  const look = state[IN_FORCE_KEY];
+  const limits = state[LIMITS_KEY];
+  return {
+    // As we have stored them; only what a newer version could not work with is not believed.
+    inForce:
+      isSame && isRecord(look) && 'process' in look && 'cgroups' in look ? (look as InForce) : undefined,
+    limits: isSame && isRecord(limits) ? (limits as unknown as CgroupLimits) : undefined,
+  };
 }

@@ -1,8 +1,10 @@
 /**
  * Owns one run that is under an executor, as the task runner sees it: watches for the end over one idle connection,
- * survives the death of the executor, hands stops and signals on. Shared by the drivers that stand on the executor.
+ * survives the death of the executor, hands stops and signals on. Shared by the drivers that stand on the executor. A
+ * little over 300 lines because watching, asking and letting go share one state: which executor answers for the run now.
  */
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { sleep } from '../base/clock.js';
 import { Deferred } from '../base/deferred.js';
 import { AgentError } from '../base/errors.js';
@@ -13,8 +15,9 @@ import { removeLeaf, type CgroupLeaf } from '../executor/cgroup-leaf.js';
 import { enterRun } from '../executor/enter.js';
 import type { Session, SessionRequest } from '../executor/session.js';
 import type { Cgroups } from '../executor/cgroups.js';
-import { cgroupLimits, type HostCpus } from '../executor/cgroup-limits.js';
-import { IN_FORCE_KEY, lookAtLeaf, lookAtWorkload, type InForce } from '../executor/in-force.js';
+import { cgroupLimits, type CgroupLimits, type HostCpus } from '../executor/cgroup-limits.js';
+import { IN_FORCE_KEY, lookAtLeaf, lookAtWorkload } from '../executor/in-force.js';
+import type { InForce } from '../executor/in-force-record.js';
 import type { Resources } from '../jobspec/types.js';
 import { ExecutorClient, REPLY_WITHIN_MS } from '../executor/client.js';
 import type { ExecutorStatus } from '../executor/exit-record.js';
@@ -52,8 +55,14 @@ export interface HandledRun {
   /** Connected already, or undefined: the handle finds its executor by itself. Passes to the handle. */
   readonly client: ExecutorClient | undefined;
   readonly emit: EmitTaskEvent;
+  /** The limits it was given, when all of them are in force; undefined = that is not known. */
+  readonly limits: CgroupLimits | undefined;
+  /** What was stored when it was looked at; undefined = it is looked at now. */
+  readonly inForce: InForce | undefined;
 }
 
+/** Where the limits that are in force are kept in the state of the driver. */
+export const LIMITS_KEY = 'limits';
 /** Each is a process or two: enough for people and checks, not enough to fill the task's limits. */
 const MOST_SESSIONS = 32;
 const SESSIONS_WITHIN_MS = 2_000;
@@ -76,6 +85,7 @@ export class ExecutorHandle implements DriverHandle {
   #connected = new Deferred<ExecutorClient>();
   #over = false;
   #inForce: InForce;
+  #limits: CgroupLimits | undefined;
   readonly #sessions = new Set<Session>();
 
   constructor(deps: HandleDeps, run: HandledRun) {
@@ -84,7 +94,8 @@ export class ExecutorHandle implements DriverHandle {
     this.runId = run.runId;
     this.#executor = run.status?.executor;
     this.#workload = run.status?.workload;
-    this.#inForce = lookAtWorkload(this.#workload, run.leaf);
+    this.#inForce = run.inForce ?? lookAtWorkload(this.#workload, run.leaf);
+    this.#limits = run.limits;
     this.startedAtMs = run.status?.startedAtMs ?? deps.clock.wallMs();
     this.#sampler = new UsageSampler(deps.clock, {
       runId: run.runId,
@@ -105,6 +116,7 @@ export class ExecutorHandle implements DriverHandle {
         cgroup: this.#run.leaf?.unified ?? null,
         cgroupsV1: this.#run.leaf?.v1 ?? [],
         [IN_FORCE_KEY]: this.#inForce,
+        [LIMITS_KEY]: this.#limits ?? null,
       },
     };
   }
@@ -160,7 +172,10 @@ export class ExecutorHandle implements DriverHandle {
     if (this.#over) return [];
     if (leaf === undefined) return ['nothing is limited: this host lets the agent have no cgroup'];
     const limits = cgroupLimits(resources, this.#deps.hostCpus);
+    // Nearly always after a restart of the agent: nobody but us writes there.
+    if (isDeepStrictEqual(limits, this.#limits)) return [];
     const unmet = this.#deps.cgroups.changeLimits(leaf, limits);
+    this.#limits = unmet.length === 0 ? limits : undefined;
     this.#inForce = { ...this.#inForce, ...lookAtLeaf(leaf) };
     return unmet.map(({ why }) => why);
   }

@@ -6,7 +6,6 @@ import type { Clock } from '../base/clock.js';
 import { sleep } from '../base/clock.js';
 import { AgentError } from '../base/errors.js';
 import type { ExitReport } from '../events/exit-result.js';
-import { parseMockConfig } from '../jobspec/driver-config.js';
 import type { RunRecord } from '../state/store.js';
 import type { Driver, DriverFingerprint, DriverHandle, Recovered, TaskConfig } from './driver.js';
 import { MockRun } from './mock-run.js';
@@ -39,6 +38,8 @@ export class MockDriver implements Driver {
   }
 
   async start(config: TaskConfig): Promise<DriverHandle> {
+    // Late: what finds the tasks again after a start does not need it.
+    const { parseMockConfig } = await import('../jobspec/driver-config.js');
     const script = parseMockConfig(config.config, `task ${config.task}`);
     if (script.startBlockForMs > 0) await sleep(this.#clock, script.startBlockForMs);
     if (script.startError !== undefined)

@@ -1,6 +1,5 @@
 /** Owns the driver `raw_exec`: a program of the host, under an executor, with limits and without a file system of its own. */
 import { demandedCores } from '../executor/cgroup-limits.js';
-import { parseRawExecConfig } from '../jobspec/driver-config.js';
 import { findProgram } from './command.js';
 import type { DriverFingerprint, TaskConfig } from './driver.js';
 import { ExecutorDriver, type ExecutorDriverDeps, type ProgramPlan } from './executor-driver.js';
@@ -29,7 +28,9 @@ export class RawExecDriver extends ExecutorDriver {
     });
   }
 
-  protected override plan(task: TaskConfig): ProgramPlan {
+  protected override async plan(task: TaskConfig): Promise<ProgramPlan> {
+    // Late: what finds the tasks again after a start does not need it.
+    const { parseRawExecConfig } = await import('../jobspec/driver-config.js');
     const config = parseRawExecConfig(task.config, `task ${task.task}`);
     return {
       config,

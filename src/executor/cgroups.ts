@@ -45,6 +45,7 @@ export interface CreatedLeaf extends PlannedLeaf {
  * some 10 ms (measured), because a process of several threads must be held still.
  */
 export const V1_JOIN_FILE = 'tasks';
+/** Of all cgroups of this agent, unless it is configured otherwise: at the top of the hierarchy, beside system.slice. */
 export const DEFAULT_CGROUP_ROOT = 'holdfast.slice';
 /** NAME_MAX is 255 bytes; the ids around a task's name take 18. */
 const LONGEST_TASK_NAME = 200;

@@ -36,21 +36,29 @@ export class ExecutorClient implements Disposable {
 
   /**
    * Connects and makes sure that this is the executor of that run.
+   * @param alsoAsk may ask more, which then goes along with the greeting
    * @throws AgentError executor_unreachable (recoverable)
    */
-  static async connect(options: {
-    readonly clock: Clock;
-    readonly runDir: string;
-    readonly runId: string;
-    readonly replyWithinMs?: number;
-  }): Promise<ExecutorClient> {
+  static async connect(
+    options: {
+      readonly clock: Clock;
+      readonly runDir: string;
+      readonly runId: string;
+      readonly replyWithinMs?: number;
+    },
+    alsoAsk: (client: ExecutorClient) => void = () => undefined,
+  ): Promise<ExecutorClient> {
     const client = await openSocket(options.runDir, (socket) => new ExecutorClient(options.clock, socket));
     try {
-      const hello = await client.#ask(
+      client.#socket.cork();
+      const greeting = client.#ask(
         FRAME.hello,
         [stringField(FRAME_TAG.runId, options.runId)],
         options.replyWithinMs ?? REPLY_WITHIN_MS,
       );
+      alsoAsk(client);
+      client.#socket.uncork();
+      const hello = await greeting;
       if (readString(hello, FRAME_TAG.runId) !== options.runId)
         throw new AgentError('executor_unreachable', 'the executor on this socket runs something else');
       client.#executor = {
@@ -62,6 +70,21 @@ export class ExecutorClient implements Disposable {
       client.close();
       throw error;
     }
+  }
+
+  /**
+   * Connects, and asks for the status with the same write: one question and one answer for each task that is found again.
+   * @throws AgentError executor_unreachable (recoverable)
+   */
+  static async connectAndAsk(
+    options: Parameters<typeof ExecutorClient.connect>[0],
+  ): Promise<{ readonly client: ExecutorClient; readonly status: Read<ExecutorStatus> | undefined }> {
+    let asked: Promise<Read<ExecutorStatus> | undefined> = Promise.resolve(undefined);
+    const client = await ExecutorClient.connect(options, (greeted) => {
+      // It may go away now: what that means is seen when it is followed.
+      asked = greeted.status().catch(() => undefined);
+    });
+    return { client, status: await asked };
   }
 
   private constructor(clock: Clock, socket: Socket) {

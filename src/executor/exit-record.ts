@@ -12,7 +12,7 @@ export type Read<T> =
   | { readonly kind: 'absent' }
   | { readonly kind: 'unreadable'; readonly why: string };
 
-export const EXECUTOR_STATES = ['ready', 'starting', 'running', 'stopping', 'exited', 'failed'] as const;
+const EXECUTOR_STATES = ['ready', 'starting', 'running', 'stopping', 'exited', 'failed'] as const;
 export type ExecutorState = (typeof EXECUTOR_STATES)[number];
 
 /** What `status` says. */

@@ -43,6 +43,36 @@ export async function gatherFacts(
   deps: { readonly clock: Clock; readonly bootId: string; readonly executorPath: string },
   run: KnownRun,
 ): Promise<Gathered> {
+  const greeting = run.bootId === deps.bootId ? await greet(deps.clock, run) : NOBODY;
+  try {
+    return byItsWord(deps, run, greeting) ?? lookEverywhere(deps, run, greeting);
+  } catch (error) {
+    greeting.client?.close();
+    throw error;
+  }
+}
+
+/**
+ * The short way, which nearly every run takes when an agent comes back: it was seen to start, and its executor says that
+ * it runs. Undefined = it takes a closer look.
+ */
+function byItsWord(
+  deps: { readonly bootId: string },
+  run: KnownRun,
+  { client, told }: Greeting,
+): Gathered | undefined {
+  if (run.handle === undefined || client === undefined || told?.kind !== 'ok') return undefined;
+  const { bootId, runId, state, startedAtMs } = told.value;
+  if (bootId !== deps.bootId || runId !== run.runId || state !== 'running') return undefined;
+  const facts: RunFacts = { ...NOT_LOOKED_AT, ...IT_ANSWERS, status: told };
+  return { facts, client, leaf: run.handle.leaf, strays: [], startedAtMs };
+}
+
+function lookEverywhere(
+  deps: { readonly bootId: string; readonly executorPath: string },
+  run: KnownRun,
+  greeting: Greeting,
+): Gathered {
   // The record first: one that is written while we look is found by looking again, never believed by half.
   const status = readStatusFile(run.runDir);
   const spec = readSpecFile(run.runDir);
@@ -59,13 +89,14 @@ export async function gatherFacts(
   const execSeen = status.kind === 'ok' && status.value.state !== 'starting';
   const startedAtMs = execSeen ? status.value.startedAtMs : undefined;
   if (!sameBoot) {
-    const facts: RunFacts = { ...base, ...OTHER_BOOT, record: readExitFile(run.runDir, run.runId) };
+    greeting.client?.close();
+    const facts: RunFacts = { ...NOT_LOOKED_AT, ...base, record: readExitFile(run.runDir, run.runId) };
     return { facts, client: undefined, leaf, strays: [], startedAtMs };
   }
   const claim = readClaim(run.runDir);
-  const { client, socket } = await greet(deps.clock, run);
+  const { client, socket } = greeting;
   // What an executor says itself counts more than its file, which a full disk keeps as it was.
-  const told = client === undefined ? base.status : await askStatus(client, base.status);
+  const told = greeting.told?.kind === 'ok' ? greeting.told : base.status;
   const named = told.kind === 'ok' ? told.value : run.handle;
   const executor = client === undefined ? lifeOf(named?.executor) : lifeOf(client.executor);
   const workload = lifeOf(named?.workload);
@@ -90,9 +121,20 @@ export async function gatherFacts(
   return { facts, client, leaf, strays: found.workload, startedAtMs };
 }
 
-/** What is not looked at after a restart of the host. */
-const OTHER_BOOT = {
+/** Of a run that its executor speaks for: nothing else is asked. */
+const IT_ANSWERS = {
+  sameBoot: true,
+  claim: { kind: 'taken' },
+  executor: 'alive',
+  socket: 'answers',
+  seenStarted: true,
+} as const;
+
+/** What is not looked at after a restart of the host, or when it would change nothing. */
+const NOT_LOOKED_AT = {
   claim: { kind: 'free' },
+  record: { kind: 'absent' },
+  keepLeftovers: false,
   executor: 'unnamed',
   workload: 'unnamed',
   socket: 'closed',
@@ -106,30 +148,29 @@ function ownStatus(status: Read<ExecutorStatus>, runId: string): Read<ExecutorSt
   return { kind: 'unreadable', why: `the status is of another run, ${status.value.runId}` };
 }
 
-async function greet(
-  clock: Clock,
-  run: KnownRun,
-): Promise<{ client: ExecutorClient | undefined; socket: RunFacts['socket'] }> {
+/** How an executor took our greeting. */
+interface Greeting {
+  readonly client: ExecutorClient | undefined;
+  readonly socket: RunFacts['socket'];
+  /** What it says of its run; undefined = it went away, and what that means is seen when it is followed. */
+  readonly told: Read<ExecutorStatus> | undefined;
+}
+
+const NOBODY: Greeting = { client: undefined, socket: 'closed', told: undefined };
+
+async function greet(clock: Clock, run: KnownRun): Promise<Greeting> {
   try {
-    const client = await ExecutorClient.connect({ clock, runDir: run.runDir, runId: run.runId });
-    return { client, socket: 'answers' };
+    const { client, status } = await ExecutorClient.connectAndAsk({
+      clock,
+      runDir: run.runDir,
+      runId: run.runId,
+    });
+    return { client, socket: 'answers', told: status };
   } catch (error) {
     const errno = error instanceof Error ? errnoOf(error.cause) : undefined;
     // Only these say that nobody listens; everything else may be somebody who does not speak.
-    return { client: undefined, socket: errno === 'ENOENT' || errno === 'ECONNREFUSED' ? 'closed' : 'mute' };
-  }
-}
-
-async function askStatus(
-  client: ExecutorClient,
-  fromFile: Read<ExecutorStatus>,
-): Promise<Read<ExecutorStatus>> {
-  try {
-    const told = await client.status();
-    return told.kind === 'ok' ? told : fromFile;
-  } catch {
-    // It went away: what that means is seen when it is followed.
-    return fromFile;
+    const isClosed = errno === 'ENOENT' || errno === 'ECONNREFUSED';
+    return { client: undefined, socket: isClosed ? 'closed' : 'mute', told: undefined };
   }
 }
 

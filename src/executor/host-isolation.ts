@@ -16,14 +16,6 @@ export interface HostIsolation {
   readonly fault: { readonly problem: string; readonly cure: string } | undefined;
 }
 
-/** For hosts, and tests, where it shall not be used. */
-export const NO_ISOLATION: HostIsolation = {
-  namespaces: new Set(),
-  userNamespace: false,
-  seccomp: false,
-  fault: { problem: 'it is switched off', cure: '' },
-};
-
 /** How the kernel files name the namespaces. */
 export const NAMESPACE_FILES: Readonly<Record<NamespaceName, string>> = {
   mount: 'mnt',

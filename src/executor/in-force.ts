@@ -3,72 +3,15 @@
  * /proc and the cgroup files, never from what was asked for. Reads only; what cannot be seen is undefined.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import * as z from 'zod';
 import { isAlive, type ProcessRef } from '../base/host.js';
 import type { CgroupLeaf } from './cgroup-leaf.js';
-import { NAMESPACE_BITS, type NamespaceName } from './isolation.js';
 import { NAMESPACE_FILES } from './host-isolation.js';
+import type { InForce, ProcessInForce } from './in-force-record.js';
+import { NAMESPACE_BITS, type NamespaceName } from './isolation.js';
 import { readLimits } from './leaf-limits.js';
-
-const amount = z.number().optional();
-/** null = unlimited. */
-const rlimit = z.object({ name: z.string(), soft: z.number().nullable(), hard: z.number().nullable() });
-
-const PROCESS = z.object({
-  /** Namespaces that are not those of the agent. */
-  namespaces: z.array(z.string()),
-  /** As the host counts, also in a user namespace. Effective ids. */
-  uid: z.number(),
-  gid: z.number(),
-  groups: z.array(z.number()),
-  /** Sets, in hexadecimal as the kernel writes them. */
-  capabilities: z.object({
-    effective: z.string(),
-    permitted: z.string(),
-    inheritable: z.string(),
-    bounding: z.string(),
-    ambient: z.string(),
-  }),
-  noNewPrivs: z.boolean(),
-  seccomp: z.enum(['off', 'strict', 'filter']),
-  umask: z.string(),
-  oomScoreAdj: amount,
-  nice: amount,
-  rlimits: z.array(rlimit),
-  mounts: z.object({ total: z.number(), readOnly: z.number() }).optional(),
-});
-
-const IN_FORCE = z.object({
-  /** Undefined when it had ended before it could be looked at, or must not be looked at. */
-  process: PROCESS.optional(),
-  /** Directories of its cgroup; none = nothing is limited. */
-  cgroups: z.array(z.string()),
-  limits: z.object({
-    memoryMaxBytes: amount,
-    memoryReserveBytes: amount,
-    swapMaxBytes: amount,
-    cpuQuotaPercent: amount,
-    cpuShares: amount,
-    cpuWeight: amount,
-    cpus: z.string().optional(),
-    pidsMax: amount,
-    ioWeight: amount,
-    ioReadBps: amount,
-    ioWriteBps: amount,
-  }),
-});
-
-/** What a workload got when it started, with the limits as they were changed since. Plain JSON. */
-export type InForce = z.infer<typeof IN_FORCE>;
-export type ProcessInForce = z.infer<typeof PROCESS>;
 
 /** Where the look is kept in the state of a driver. */
 export const IN_FORCE_KEY = 'inForce';
-
-/** The look that the state of a driver holds; undefined for drivers, and runs of older versions, without one. */
-export function inForceOfState(driverState: Readonly<Record<string, unknown>>): InForce | undefined {
-  return IN_FORCE.safeParse(driverState[IN_FORCE_KEY]).data;
-}
 
 /** Looks at a workload. Some dozen small reads: once for each start. */
 export function lookAtWorkload(workload: ProcessRef | undefined, leaf: CgroupLeaf | undefined): InForce {
@@ -97,11 +40,17 @@ function lookAtProcess(workload: ProcessRef): ProcessInForce | undefined {
       mounts: countMounts(readFileSync(`${dir}/mountinfo`, 'utf8')),
     };
     // All of it is of this process, and not of a later one with its number.
-    return isAlive(workload) ? PROCESS.safeParse(facts).data : undefined;
+    return isAlive(workload) && !holdsNoNumber(facts) ? facts : undefined;
   } catch {
     // Gone, or not ours to look at. Whatever it is, the workload runs: its start must not look like a failure.
     return undefined;
   }
+}
+
+/** A number that could not be read would not come back from the store. */
+function holdsNoNumber(value: unknown): boolean {
+  if (typeof value === 'object' && value !== null) return Object.values(value).some(holdsNoNumber);
+  return Number.isNaN(value);
 }
 
 function ownNamespaces(dir: string): NamespaceName[] {

@@ -82,7 +82,7 @@ function tellTaken(ref: Entered['process']): void {
 }
 
 /** Takes the marker of the end out of what a terminal shows; see native/README.md. It may come in any number of pieces. */
-export class MarkedOutput {
+class MarkedOutput {
   readonly #marker: Buffer;
   #held = Buffer.alloc(0);
 

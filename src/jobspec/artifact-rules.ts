@@ -9,9 +9,9 @@ import type { Artifact } from './types.js';
 import { quote } from './words.js';
 
 /** Length of each checksum in hex digits. */
-export const CHECKSUMS = { md5: 32, sha1: 40, sha256: 64, sha512: 128 } as const;
+const CHECKSUMS = { md5: 32, sha1: 40, sha256: 64, sha512: 128 } as const;
 
-export const ARCHIVE_KINDS = ['tar', 'tar.gz', 'tgz', 'zip'] as const;
+const ARCHIVE_KINDS = ['tar', 'tar.gz', 'tgz', 'zip'] as const;
 
 const OTHER_ARCHIVES = /\.(?:t?bz2|tbz|t?xz|tzst|zst|rar|7z)$/i;
 

@@ -1,6 +1,7 @@
 /**
  * Owns the walk over one block: which keys it may have, which of them Nomad has and holdfast has not yet, and how a
- * labelled block is written in each dialect. What each key means stands in the tables in schema/.
+ * labelled block is written in each dialect. What each key means stands in the tables in schema/. A little
+ * over 300 lines because the ways of writing a block share the keys that it may have.
  */
 import { describeTree, down, nameOf, type Session, type Spot } from './session.js';
 import type { Entry, MapNode, Tree } from './tree.js';
@@ -152,7 +153,7 @@ function isNull(node: Tree): boolean {
 }
 
 /** Article and name of a block: `the job`, `block \`restart\``. */
-export function nounOf(block: string): string {
+function nounOf(block: string): string {
   return block === 'file' || block === 'job' || block === 'group' || block === 'task'
     ? `the ${block}`
     : `block \`${block}\``;

@@ -134,7 +134,7 @@ export const octal = () =>
   });
 
 /** Names of setrlimit(2), as Docker and Nomad write them. */
-export const RLIMIT_NAMES = [
+const RLIMIT_NAMES = [
   'as',
   'core',
   'cpu',

@@ -22,7 +22,7 @@ export interface Inputs {
 export const NO_INPUTS: Inputs = { given: [], fallback: () => undefined, readFile: undefined };
 
 /** Names of the variables in an environment, ours first. */
-export const VARIABLE_PREFIXES = ['HOLDFAST_VAR_', 'NOMAD_VAR_'] as const;
+const VARIABLE_PREFIXES = ['HOLDFAST_VAR_', 'NOMAD_VAR_'] as const;
 
 /** Values from an environment. */
 export function fromEnvironment(

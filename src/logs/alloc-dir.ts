@@ -18,7 +18,7 @@ const READ = constants.O_RDONLY | constants.O_NONBLOCK;
 const MOST_LINKS = 40;
 const LONGEST_PATH = 4096;
 /** Entries of one directory that are listed: each costs a look. */
-export const MOST_ENTRIES = 10_000;
+const MOST_ENTRIES = 10_000;
 
 /** Directories of a task whose content is for the task only. */
 const SECRET_DIRS = new Set(['secrets', 'private']);

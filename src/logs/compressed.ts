@@ -14,7 +14,7 @@ import { newUuid } from '../base/ids.js';
 /** The length of the text, at the end of a gzip file, in 32 bits. */
 const SIZE_FIELD_BYTES = 4;
 /** Beyond it the length would not be told: such files stay as they are. */
-export const MOST_COMPRESSED_BYTES = 2 ** 32 - 1;
+const MOST_COMPRESSED_BYTES = 2 ** 32 - 1;
 const CHUNK_BYTES = 64 * 1024;
 /** Not in Node's list; the same on its platforms. A file without a name: nothing is left of it when we are killed. */
 const O_TMPFILE = 0o20200000;

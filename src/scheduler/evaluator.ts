@@ -93,6 +93,13 @@ export class Evaluator {
     return this.hands.begin(job, deployment, isClear ? place({ ...nothing, job, deployment }) : []);
   }
 
+  /** What a job that is stopped asks of its allocs: one commit holds both, which saves a stop the wait for a second one. */
+  beginStop(job: JobRecord, noShutdownDelay: boolean): ReturnType<Hands['beginStop']> {
+    const placements = place({ ...this.seen(job.id), job, deployment: undefined, retryFailed: false });
+    const stops = placements.filter((placement) => placement.kind === 'stop');
+    return this.hands.beginStop(stops, noShutdownDelay);
+  }
+
   /** What of this host decides about the places of a job. */
   seen(jobId: string): Pick<PlaceInput, 'allocs' | 'isLive' | 'specOf' | 'isDue'> {
     const { store, allocs } = this.#deps;

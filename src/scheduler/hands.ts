@@ -56,21 +56,41 @@ export class Hands {
     stops: readonly { readonly alloc: AllocRecord; readonly why: string }[],
     noShutdownDelay: boolean,
   ): Promise<void> {
-    const { store, allocs, logger } = this.#deps;
-    const stopped = stops.flatMap(({ alloc, why }) => {
-      const runner = allocs.get(alloc.id);
-      if (runner === undefined) return [];
-      const wish = { desiredStatus: 'stop', desiredDescription: why, noShutdownDelay } as const;
-      return [{ runner, alloc: runner.want(wish) }];
-    });
-    if (stopped.length === 0) return;
+    const { store, logger } = this.#deps;
+    const ending = this.beginStop(stops, noShutdownDelay);
+    if (ending.changes.length === 0) return;
     // A disk that refuses writes must not keep anything alive: stopping acts all the same.
-    const puts = stopped.map(({ alloc }): Change => ({ kind: 'put_alloc', alloc }));
-    await store.commit(puts, { whenRefused: 'keep' }).catch((error: unknown) => {
+    await store.commit(ending.changes, { whenRefused: 'keep' }).catch((error: unknown) => {
       logger.error({ error: describeError(error) }, 'cannot store that allocs shall stop, stopping them');
     });
-    failpoint('scheduler.before_stop');
-    for (const { runner } of stopped) runner.stop();
+    ending.act();
+  }
+
+  /** What stops allocs: to be stored, with whatever else belongs to it, and then acted on, or taken back. */
+  beginStop(
+    stops: readonly { readonly alloc: AllocRecord; readonly why: string }[],
+    noShutdownDelay: boolean,
+  ): Beginning & { readonly takeBack: () => void } {
+    const stopped = stops.flatMap(({ alloc, why }) => {
+      const runner = this.#deps.allocs.get(alloc.id);
+      if (runner === undefined) return [];
+      const before = runner.alloc;
+      const wish = { desiredStatus: 'stop', desiredDescription: why, noShutdownDelay } as const;
+      return [{ runner, before, alloc: runner.want(wish) }];
+    });
+    return {
+      changes: stopped.map(({ alloc }): Change => ({ kind: 'put_alloc', alloc })),
+      act: () => {
+        failpoint('scheduler.before_stop');
+        for (const { runner } of stopped) runner.stop();
+      },
+      takeBack: () => {
+        for (const { runner, before } of stopped) {
+          const { desiredStatus, desiredDescription, noShutdownDelay: hurry } = before;
+          runner.want({ desiredStatus, desiredDescription, noShutdownDelay: hurry });
+        }
+      },
+    };
   }
 
   /**
@@ -153,7 +173,7 @@ export class Hands {
       };
       changes.push({ kind: 'put_alloc', alloc: replaced });
     }
-    return { subject: { alloc, job: job.spec, group }, changes };
+    return { subject: { alloc, job: job.spec, group, payload: job.payload }, changes };
   }
 }
 

@@ -8,7 +8,7 @@ import type { Job, PeriodicSpec } from '../jobspec/types.js';
 import type { JobRecord } from '../state/store.js';
 
 /** As Nomad. */
-export const MOST_PAYLOAD_BYTES = 16 * 1024;
+const MOST_PAYLOAD_BYTES = 16 * 1024;
 
 /**
  * A clock that was set back by more is taken for right now, and the rhythm begins anew; for less, nothing is launched

@@ -47,10 +47,14 @@ export class Scheduler {
     });
   }
 
-  /** Takes up every alloc that was not over when the agent ended, then whatever its jobs still want. */
+  /** Takes up every alloc that was not over when the agent ended, and nothing else: `start` follows. */
   async restore(): Promise<void> {
-    resumeAllocs(this.#deps);
-    await moveDeadlines(this.#deps);
+    const known = resumeAllocs(this.#deps);
+    await moveDeadlines(this.#deps, known);
+  }
+
+  /** Looks what each job still wants, and launches periodic ones from now on. */
+  async start(): Promise<void> {
     for (const { record: job } of this.#deps.store.listJobs()) {
       await this.#turns.reconsider(job.id);
     }
@@ -119,10 +123,18 @@ export class Scheduler {
         ? []
         : [{ kind: 'put_job', job }, ...this.#deployments.changesFor(record, job, why)];
       if (options.purge) changes.push({ kind: 'put_host', key: purgeKey(jobId), value: 'yes' });
-      if (changes.length > 0) await store.commit(changes, { whenRefused: 'keep' });
+      const unchanged = changes.length === 0;
+      const ending = this.#evaluator.beginStop(job, options.noShutdownDelay);
+      changes.push(...ending.changes);
+      try {
+        if (changes.length > 0) await store.commit(changes, { whenRefused: 'keep' });
+      } catch (error) {
+        ending.takeBack();
+        throw error;
+      }
+      ending.act();
       if (options.noShutdownDelay) await this.#hurry(jobId);
       await this.#turns.evaluate(jobId, { job, noShutdownDelay: options.noShutdownDelay });
-      const unchanged = changes.length === 0;
       return this.#evaluated(job, { unchanged, triggeredBy: 'job-deregister', beganAfter });
     });
   }

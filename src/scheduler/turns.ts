@@ -11,6 +11,8 @@ export class Turns {
   readonly #deps: HandsDeps;
   readonly #evaluator: Evaluator;
   #last: Promise<unknown> = Promise.resolve();
+  /** Of jobs that have been promised a look which has not begun. */
+  readonly #looks = new Map<string, Promise<void>>();
   /** When each job is looked at again. */
   readonly #alarms = new Map<string, Timer>();
 
@@ -48,9 +50,18 @@ export class Turns {
       this.#setAlarm(jobId, EVALUATE_RETRY_MS);
       return;
     }
-    await this.take(() => this.evaluate(jobId, {})).catch((error: unknown) => {
-      logger.error({ job_id: jobId, error: describeError(error) }, 'cannot evaluate a job, trying again');
-    });
+    // A hundred allocs that end together are one reason to look, not a hundred: each look reads all of them.
+    let look = this.#looks.get(jobId);
+    if (look === undefined) {
+      look = this.take(() => {
+        this.#looks.delete(jobId);
+        return this.evaluate(jobId, {});
+      }).catch((error: unknown) => {
+        logger.error({ job_id: jobId, error: describeError(error) }, 'cannot evaluate a job, trying again');
+      });
+      this.#looks.set(jobId, look);
+    }
+    await look;
   }
 
   /** One alarm a job: the earliest that is known of. */

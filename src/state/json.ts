@@ -48,18 +48,25 @@ export function decodeJson(text: string): unknown {
   return text.includes(ESCAPE_IN_JSON) ? unescape(value) : value;
 }
 
-/** Changes what it is given in place: it was just parsed and is nobody else's. */
+/** Of a value that nobody else has yet: changed in place, which is several times faster than a copy. */
 function unescape(value: unknown): unknown {
   if (typeof value === 'string') {
     if (value === UNDEFINED) return undefined;
     return value.startsWith(STRING) ? value.slice(STRING.length) : value;
   }
   if (typeof value !== 'object' || value === null) return value;
-  const holder = value as Record<string, unknown>;
-  for (const [key, inner] of Object.entries(holder)) {
-    if (typeof inner === 'string' || typeof inner === 'object') holder[key] = unescape(inner);
+  for (const [key, inner] of Object.entries(value)) {
+    const plain = unescape(inner);
+    // Not by assignment: a key may be `__proto__`.
+    if (plain !== inner)
+      Object.defineProperty(value, key, {
+        value: plain,
+        writable: true,
+        enumerable: true,
+        configurable: true,
+      });
   }
-  return holder;
+  return value;
 }
 
 /** A deep copy that shares nothing with `value` and is exactly what the store would give back. */

@@ -100,7 +100,7 @@ const STEPS: readonly string[] = [
 export const SCHEMA_VERSION = STEPS.length;
 
 /** The version of an open database; 0 = empty. */
-export function readSchemaVersion(db: Database): number {
+function readSchemaVersion(db: Database): number {
   return Number(db.pragma('user_version', { simple: true }));
 }
 

@@ -26,13 +26,16 @@ export class SqliteRecords implements Records {
     this.#quarantine = quarantine;
   }
 
-  /** Reads every record once, so that bad rows are found now and not in the middle of something. */
+  /**
+   * Reads every record once, so that bad rows are found now and not in the middle of something. Runs that are over are
+   * history, and may be very many: a bad one of them is found by whoever reads it.
+   */
   check(): void {
     this.listJobs();
     this.#jobs('job_versions', this.#sql.all('SELECT * FROM job_versions'));
     this.listAllocs();
     this.#quarantine.decode('tasks', this.#sql.all('SELECT * FROM tasks'), decodeTask);
-    this.#quarantine.decode('runs', this.#sql.all('SELECT * FROM runs'), decodeRun);
+    this.#quarantine.decode('runs', this.#sql.all('SELECT * FROM runs WHERE outcome IS NULL'), decodeRun);
     this.#quarantine.decode('hook_state', this.#sql.all('SELECT * FROM hook_state'), decodeHook);
   }
 

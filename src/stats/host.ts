@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { cpus, uptime } from 'node:os';
 import type { Clock } from '../base/clock.js';
+import { unescapeOctal } from '../base/mounts.js';
 
 export interface HostUsage {
   readonly atMs: number;
@@ -127,9 +128,4 @@ export function findMount(mountinfo: string, path: string): Pick<DiskUsage, 'dev
     found = { device: unescapeOctal(after.split(' ')[1] ?? ''), mountPoint };
   }
   return found;
-}
-
-/** The kernel writes spaces and the like as `\040`. */
-function unescapeOctal(text: string): string {
-  return text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(parseInt(digits, 8)));
 }

@@ -74,6 +74,20 @@ export function workingSetBytes(usageBytes: number, stat: string | undefined): n
   return Math.max(0, usageBytes - idle);
 }
 
+/**
+ * What the memory charged to a group is, from `memory.stat`: v2 (`anon`, `file`) or v1, where the sums over the tree are
+ * the `total_` lines.
+ */
+export function parseMemoryParts(stat: string | undefined): {
+  readonly memoryRssBytes: number | undefined;
+  readonly memoryCacheBytes: number | undefined;
+} {
+  return {
+    memoryRssBytes: parseKeyed(stat, 'total_rss') ?? parseKeyed(stat, 'anon'),
+    memoryCacheBytes: parseKeyed(stat, 'total_cache') ?? parseKeyed(stat, 'file'),
+  };
+}
+
 /** Percent of one core between two readings of a counter; undefined when no time has passed. */
 export function cpuPercentBetween(
   before: { readonly monoMs: number; readonly cpuTotalMs: number },

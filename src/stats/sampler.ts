@@ -4,9 +4,10 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import pidusage from 'pidusage';
+import type pidusage from 'pidusage';
 import type { Clock } from '../base/clock.js';
 import type { ProcessRef } from '../base/host.js';
+import { loadPackage } from '../base/lazy.js';
 import { leafPids, type CgroupLeaf } from '../executor/cgroup-leaf.js';
 import type { ProcessTable } from './process-table.js';
 import {
@@ -15,6 +16,7 @@ import {
   parseCpuStatMs,
   parseIoStat,
   parseKeyed,
+  parseMemoryParts,
   parseMemoryLimit,
   parseNumber,
   parsePressure,
@@ -87,7 +89,9 @@ export class UsageSampler {
   async #readProcesses(): Promise<Figures | undefined> {
     const processes = this.#run.table.processesOf(this.#run.runId, this.#run.leader());
     if (processes.length === 0) return undefined;
-    const found: Readonly<Record<string, pidusage.Status | null>> = await pidusage(
+    const found: Readonly<Record<string, pidusage.Status | null>> = await (
+      loadPackage('pidusage') as typeof pidusage
+    )(
       processes.map(({ pid }) => pid),
       { maxage: PIDUSAGE_KEEP_MS },
     );
@@ -149,6 +153,7 @@ function readLeaf(leaf: CgroupLeaf | undefined): Figures | undefined {
   const throttling = [v1('cpu.stat'), v2('cpu.stat')]
     .map(parseThrottling)
     .find(({ periods }) => periods !== undefined);
+  const memoryStat = v2('memory.stat') ?? v1('memory.stat');
   const io = parseIoStat(v2('io.stat'));
   const pressure = {
     cpuPercent: parsePressure(v2('cpu.pressure')),
@@ -166,7 +171,8 @@ function readLeaf(leaf: CgroupLeaf | undefined): Figures | undefined {
     ioReadBytes: io?.readBytes,
     ioWriteBytes: io?.writeBytes,
     pressure: Object.values(pressure).some((percent) => percent !== undefined) ? pressure : undefined,
-    memoryBytes: workingSetBytes(usageBytes, v2('memory.stat') ?? v1('memory.stat')),
+    memoryBytes: workingSetBytes(usageBytes, memoryStat),
+    ...parseMemoryParts(memoryStat),
     memoryLimitBytes: parseMemoryLimit(v2('memory.max') ?? v1('memory.limit_in_bytes')),
     processes,
     memoryPeakBytes: parseNumber(v2('memory.peak') ?? v1('memory.max_usage_in_bytes')),

@@ -25,6 +25,9 @@ export interface TaskUsage {
   /** Of cpuTotalMs. */
   readonly cpuUserMs?: number | undefined;
   readonly cpuSystemMs?: number | undefined;
+  /** Of the memory charged to it: its own (anonymous), and of files. */
+  readonly memoryRssBytes?: number | undefined;
+  readonly memoryCacheBytes?: number | undefined;
   /** Of block devices, since the start of the run. */
   readonly ioReadBytes?: number | undefined;
   readonly ioWriteBytes?: number | undefined;

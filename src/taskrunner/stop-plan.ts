@@ -56,7 +56,7 @@ export function rungAt(
 }
 
 /** Sum of the waits that a ladder names. */
-export function namedWaitsMs(ladder: readonly StopSignal[]): number {
+function namedWaitsMs(ladder: readonly StopSignal[]): number {
   return ladder.reduce((sum, { waitMs }) => sum + (waitMs ?? 0), 0);
 }
 

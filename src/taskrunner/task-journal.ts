@@ -57,9 +57,13 @@ export class TaskJournal {
     { isAwaited, changedRef, onLater }: Handover,
   ): Promise<Stored | { readonly refusal: string }> {
     const { record } = result.state;
-    // A task that waits for a full disk or a lost executor says the same again with each try.
-    if (result.runChanges.length === 0 && isDeepStrictEqual(record, this.#handedOver)) return 'stored';
-    const changes = this.#changesOf(result, changedRef);
+    const runChanges = [
+      ...this.#refreshedRun(changedRef),
+      ...result.runChanges.flatMap((change) => this.#runChange(change)),
+    ];
+    // A task that is found again as it was, or waits for a full disk or a lost executor, says the same again.
+    if (runChanges.length === 0 && isDeepStrictEqual(record, this.#handedOver)) return 'stored';
+    const changes = [...runChanges, ...taskChanges(result)];
     const isIntent = result.effects.some((effect) => effect.kind === 'start');
     const commit = this.#deps.persist(record, changes, isIntent ? 'reject' : 'keep');
     if (!isIntent) this.#handedOver = record;
@@ -79,21 +83,6 @@ export class TaskJournal {
       this.#logger.error({ error: describeError(error) }, 'cannot store a change of the task');
       return isIntent ? { refusal: describeError(error) } : 'kept';
     }
-  }
-
-  #changesOf(result: StepResult, changedRef: Handover['changedRef']): readonly Change[] {
-    const { record } = result.state;
-    return [
-      ...this.#refreshedRun(changedRef),
-      ...result.runChanges.flatMap((change) => this.#runChange(change)),
-      { kind: 'put_task', task: record },
-      ...result.events.map((event): Change => ({
-        kind: 'add_task_event',
-        allocId: record.allocId,
-        task: record.task,
-        event,
-      })),
-    ];
   }
 
   /** What is on record of the run in hand, when its limits were changed. */
@@ -137,8 +126,16 @@ export class TaskJournal {
               (change.outcome.kind === 'ended' ? change.outcome.report.startedAtMs : undefined),
           };
     this.#openRun = run;
-    return [{ kind: 'put_run', run }];
+    return isDeepStrictEqual(run, open) ? [] : [{ kind: 'put_run', run }];
   }
+}
+
+function taskChanges({ state: { record }, events }: StepResult): readonly Change[] {
+  const { allocId, task } = record;
+  return [
+    { kind: 'put_task', task: record },
+    ...events.map((event): Change => ({ kind: 'add_task_event', allocId, task, event })),
+  ];
 }
 
 /** Effects that are harmless if the agent dies before the record is stored: they are simply done again. */

@@ -48,6 +48,8 @@ export class TaskRunner {
   readonly #known = new Deferred<undefined>();
   #state: RunnerState;
   #timer: { readonly id: number; readonly timer: Timer } | undefined;
+  /** A timer of nothing may fire within the turn of the event loop. */
+  #mayHurry = false;
 
   constructor(deps: TaskRunnerDeps, subject: TaskRunnerSubject) {
     this.#deps = deps;
@@ -83,7 +85,9 @@ export class TaskRunner {
     });
     this.#state = newRunnerState(record, task, subject.job.type);
     this.#mailbox = this.#newMailbox(logger);
-    this.#post({ kind: 'begin', lastRanForMs: deps.lastRanForMs() });
+    // Of a run in hand it is the driver that says how it went.
+    const lastRanForMs = subject.record.runId === undefined ? deps.lastRanForMs() : undefined;
+    this.#post({ kind: 'begin', lastRanForMs });
   }
 
   /** Resolves when the stop hooks ran, or when the agent let go of the task. */
@@ -278,6 +282,7 @@ export class TaskRunner {
         this.#phases.abort();
         return;
       case 'start':
+        this.#mayHurry = true;
         void this.#run.start(effect.runId);
         return;
       case 'recover':
@@ -313,8 +318,18 @@ export class TaskRunner {
     if (effect.kind === 'release') this.#releases.release(effect.runId, stored);
   }
 
+  /**
+   * A wait of nothing is none: the intent of the next start shares the commit of the end. Only once a start, which waits for
+   * its own commit: a set-up that fails at once, again and again, must leave the agent its turn.
+   */
   #setTimer(id: number, delayMs: number): void {
     this.#timer?.timer[Symbol.dispose]();
+    this.#timer = undefined;
+    if (delayMs <= 0 && this.#mayHurry) {
+      this.#mayHurry = false;
+      this.#post({ kind: 'timer', id });
+      return;
+    }
     const timer = this.#deps.clock.setTimer(delayMs, () => {
       this.#post({ kind: 'timer', id });
     });

@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import type { Driver, DriverHandle, TaskConfig } from '../../src/drivers/driver.js';
-import { inForceOfState } from '../../src/executor/in-force.js';
+import { inForceOfState } from '../../src/executor/in-force-record.js';
 import { parseCores } from '../../src/executor/cores.js';
 import type { Resources } from '../../src/jobspec/types.js';
 import { DriverWorld } from '../helpers/driver-world.js';

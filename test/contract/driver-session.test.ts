@@ -89,6 +89,7 @@ function suite(world: DriverWorld): void {
         terminal: { columns: 90 + which, rows: 30 },
         onOutput: async (stream: string, data: Buffer) => {
           assert.equal(stream, 'stdout');
+          // The slowness itself, not a wait for something.
           if (which === 1) await new Promise((resolve) => setTimeout(resolve, 2));
           seen[which] = `${seen[which] ?? ''}${data.toString('latin1')}`;
         },

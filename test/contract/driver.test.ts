@@ -4,12 +4,13 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
-import { sleep, systemClock } from '../../src/base/clock.js';
+import { systemClock } from '../../src/base/clock.js';
 import { newRunId } from '../../src/base/ids.js';
 import type { Driver, DriverHandle, TaskConfig } from '../../src/drivers/driver.js';
 import { MockDriver, MockWorld } from '../../src/drivers/mock.js';
 import type { RunRecord } from '../../src/state/store.js';
 import { DriverWorld, lives } from '../helpers/driver-world.js';
+import { until } from '../helpers/until.js';
 
 const IS_ROOT = process.getuid?.() === 0;
 const { SIGINT, SIGTERM, SIGKILL, SIGUSR1 } = constants.signals;
@@ -29,6 +30,8 @@ interface Subject {
   cannotStart(): Promise<TaskConfig>;
   /** Resolves when the task is so far that signals find it prepared. */
   ready(config: TaskConfig): Promise<unknown>;
+  /** The run is over, whoever knows. */
+  hasEnded(config: TaskConfig): boolean;
   /** Nothing of the run is left on this host. */
   assertNothingLeft(config: TaskConfig): void;
 }
@@ -38,6 +41,7 @@ async function program(which: 'raw_exec' | 'exec', cgroups: boolean): Promise<Su
   const name = cgroups ? which : `${which} without cgroups`;
   const world = await DriverWorld.open({ cgroups, ...(cgroups ? {} : { memoryMib: 300 }) });
   const signalName = (signal: number): string => String(signal);
+  const runDir = ({ runId }: TaskConfig): string => join(world.deps.runsDir, runId.slice(0, 2), runId);
   return {
     name,
     world,
@@ -49,8 +53,9 @@ async function program(which: 'raw_exec' | 'exec', cgroups: boolean): Promise<Su
       world.shell('trap "" INT TERM USR1; echo ready; while :; do sleep 600 & wait; done'),
     cannotStart: () => world.task({ config: { command: '/nonexistent/program' } }),
     ready: (config) => world.says(config, /ready/),
+    hasEnded: (config) => existsSync(join(runDir(config), 'exit')),
     assertNothingLeft: (config) => {
-      assert.equal(existsSync(join(world.deps.runsDir, config.runId.slice(0, 2), config.runId)), false);
+      assert.equal(existsSync(runDir(config)), false);
       const { unified, v1 } = world.deps.cgroups.leafOf(
         `${config.allocId.slice(0, 8)}.${config.task}.${config.runId.slice(0, 8)}`,
       );
@@ -74,6 +79,7 @@ async function mock(): Promise<Subject> {
     ignoresSignals: () => task({ run_for: '10m', kill_after: '10m' }),
     cannotStart: () => task({ start_error: 'no such program' }),
     ready: () => Promise.resolve(),
+    hasEnded: ({ runId }) => mocks.runs.get(runId)?.report !== undefined,
     assertNothingLeft: (config) => {
       assert.equal(mocks.runs.has(config.runId), false);
     },
@@ -238,6 +244,8 @@ for (const subject of subjects) {
       handle.detach();
       const recovered = await subject.agent().recover(world.record(config, undefined), world.emit);
       assert.equal(recovered.kind, 'running');
+      // Whether its limits are in force is what nobody has stored; it is given them again.
+      recovered.handle.changeLimits?.(config.resources);
       assert.deepEqual(recovered.handle.ref, handle.ref);
       await finish(recovered.handle);
     });
@@ -246,7 +254,9 @@ for (const subject of subjects) {
       const config = await subject.exits(42, 150);
       const handle = await start(config);
       handle.detach();
-      await sleep(systemClock, 300);
+      await until('it has ended', () => subject.hasEnded(config));
+      const seenAtMs = systemClock.wallMs();
+      await until('the clock goes on', () => systemClock.wallMs() > seenAtMs + 20);
       const record = world.record(config, handle);
       const driver = subject.agent();
       const first = await driver.recover(record, world.emit);
@@ -255,7 +265,7 @@ for (const subject of subjects) {
       assert.deepEqual(first.report.result, { kind: 'exited', code: 42, oomKilled: false });
       const { ranForMs, endedAtMs } = first.report;
       assert.ok(ranForMs !== undefined && ranForMs >= 140 && ranForMs < 280, `ran for ${ranForMs}`);
-      assert.ok(endedAtMs < systemClock.wallMs() - 20, 'the end is when it ended, not when it was noticed');
+      assert.ok(endedAtMs <= seenAtMs, 'the end is when it ended, not when it was noticed');
       assert.equal(again.kind, 'ended');
       assert.deepEqual(again.report, first.report);
       await first.release();

@@ -140,6 +140,7 @@ export class Rig {
   async start(): Promise<void> {
     this.agent = this.#newAgent();
     await this.agent.scheduler.restore();
+    await this.agent.scheduler.start();
   }
 
   /** SIGKILL, now. */

@@ -255,7 +255,8 @@ describe('a real agent, fuzzed', { timeout: 120_000 + 8 * PART_MS }, () => {
         if (isAbrupt) socket.terminate();
         else if (path.startsWith('/v1/feed')) socket.close(1000);
         else socket.send(JSON.stringify({ stdin: { close: true } }));
-        // What is typed on a terminal may stop it (Ctrl-S), or let Ctrl-D mean something else.
+        // What is typed on a terminal may stop it (Ctrl-S), or let Ctrl-D mean something else: that it does not end
+        // cannot be waited for, so it is cut off.
         const isTerminal = path.includes('tty=true');
         let isCut = isAbrupt;
         const cut = setTimeout(
@@ -293,7 +294,7 @@ describe('a real agent, fuzzed', { timeout: 120_000 + 8 * PART_MS }, () => {
         socket.resume();
         socket.write(bytes);
         socket.end();
-        // A peer that says no more is left to the closing handshake.
+        // A peer that says no more is left to the closing handshake: that nothing comes cannot be waited for.
         const cut = setTimeout(() => socket.destroy(), 200);
         await closed;
         clearTimeout(cut);

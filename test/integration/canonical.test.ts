@@ -32,8 +32,8 @@ interface Asked {
   readonly tasks: Readonly<Record<string, object>>;
 }
 
-async function register(id: string, { type = 'service', tasks }: Asked): Promise<void> {
-  await agent.register({
+async function register(id: string, { type = 'service', tasks }: Asked, on = agent): Promise<void> {
+  await on.register({
     ID: id,
     Type: type,
     TaskGroups: [
@@ -59,12 +59,12 @@ const all =
 const isUp = ({ state }: TaskView): boolean => state.Holdfast.Phase === 'running';
 const isDead = ({ state }: TaskView): boolean => state.State === 'dead';
 
-async function typesOf(job: string, task = 't'): Promise<string[]> {
-  return (await agent.events(job)).filter(({ Task }) => Task === task).map(({ Type }) => Type);
+async function typesOf(job: string, task = 't', of = agent): Promise<string[]> {
+  return (await of.events(job)).filter(({ Task }) => Task === task).map(({ Type }) => Type);
 }
 
-async function statusOf(job: string): Promise<string> {
-  return (await agent.cli(['status', job])).stdout;
+async function statusOf(job: string, on = agent): Promise<string> {
+  return (await on.cli(['status', job])).stdout;
 }
 
 describe('canonical sequences', { concurrency: 3, timeout: 120_000 }, () => {
@@ -255,4 +255,47 @@ describe('canonical sequences', { concurrency: 3, timeout: 120_000 }, () => {
     assert.equal(events.at(-1)?.Type, 'Killed');
     assert.match(await statusOf('scripted'), /failed: .*change_script/);
   });
+});
+
+it('taken up again: running, ended meanwhile, in its delay, waiting, dead; nothing is said twice', async () => {
+  const killed = await RealAgent.start();
+  after(() => killed.close());
+  const go = join(killed.dir, 'go');
+  const Lifecycle = { Hook: 'prestart', Sidecar: false };
+  const sleep = { Config: { command: 'sleep', args: ['1000'] } };
+  await register('running', { tasks: { t: sleep } }, killed);
+  const waits = `while [ ! -e ${go} ]; do sleep 0.05; done; exit 7`;
+  await register('ended', { type: 'batch', tasks: { t: { Config: shell(waits) } } }, killed);
+  const rests = { Config: shell('exit 3'), RestartPolicy: ATTEMPTS(5, 60e9) };
+  await register('resting', { tasks: { t: rests } }, killed);
+  await register('waiting', { tasks: { init: { ...sleep, Lifecycle }, t: sleep } }, killed);
+  await register('dead', { type: 'batch', tasks: { t: { Config: shell('true') }, other: sleep } }, killed);
+  const phases = {
+    running: 'running',
+    ended: 'running',
+    resting: 'backoff',
+    waiting: 'waiting',
+    dead: 'dead',
+  };
+  for (const [job, phase] of Object.entries(phases)) {
+    await killed.untilTasks(job, `is ${phase}`, (tasks) =>
+      tasks.some(({ task, state }) => task === 't' && state.Holdfast.Phase === phase),
+    );
+  }
+  const before = new Map<string, string[]>();
+  for (const job of Object.keys(phases)) before.set(job, await typesOf(job, 't', killed));
+  await killed.kill();
+  writeFileSync(go, '');
+  await killed.start();
+  await killed.untilTasks('ended', 'is over', all(isDead));
+  assert.deepEqual(await typesOf('ended', 't', killed), [...BEGUN, 'Terminated', 'Not Restarting']);
+  for (const job of ['running', 'resting', 'waiting', 'dead'])
+    assert.deepEqual(await typesOf(job, 't', killed), before.get(job), job);
+  assert.match(await statusOf('ended', killed), /failed: exited 7/);
+  assert.match(
+    await statusOf('resting', killed),
+    /backoff, retry in (1m|[1-5]?\ds).*\(1\/5 used; exited 3\)/,
+  );
+  assert.match(await statusOf('waiting', killed), /waiting/);
+  assert.match(await statusOf('dead', killed), /complete/);
 });

@@ -87,10 +87,12 @@ describe('while something changes', { timeout: 120_000 }, () => {
       bad.stderr,
       /^holdfast: job site failed: site\.g\[\d\] [0-9a-f]{8} task main: exited 3; .*rolling back to job version 0; "holdfast status site" shows all\n$/,
     );
-    await until('the good version is back', async () => {
-      const { stdout } = await world.cli('status', 'site');
-      return /of version 2: successful[^]*before {3}[0-9a-f]{8} of version 1: failed/.test(stdout);
-    });
+    assert.match(
+      bad.stdout,
+      /\njob site goes back: version 2 is what was good before\n[^]*\ndeployment [0-9a-f]{8}: successful, g 2 of 2 healthy\njob site is healthy again, as it was before: .*\n$/,
+    );
+    const { stdout } = await world.cli('status', 'site');
+    assert.match(stdout, /of version 2: successful[^]*before {3}[0-9a-f]{8} of version 1: failed/);
   });
 
   it('logs -f goes on with the alloc that takes the place of one that failed', async () => {

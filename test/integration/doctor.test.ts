@@ -24,6 +24,11 @@ function jobOf(id: string, task: object, type = 'service'): object {
   };
 }
 
+const NO_MOUNTS =
+  process.getuid?.() === 0 && spawnSync('unshare', ['-m', 'true']).status === 0
+    ? false
+    : 'a mount of its own takes root';
+
 const sleeper = jobOf('sleeper', { Config: { command: 'sleep', args: ['1000'] } });
 
 /** Findings that are about something of this test. */
@@ -214,3 +219,48 @@ test('executors of another version are told in one finding', async () => {
   assert.deepEqual(kinds(found), ['executor_version left to people open']);
   assert.match(found[0]?.Problem ?? '', /^1 task runs under executors of version 0\.0\.1/);
 });
+
+test(
+  'what is mounted below the directory of an alloc is unmounted, and never emptied',
+  { skip: NO_MOUNTS },
+  async () => {
+    await using agent = await RealAgent.start();
+    await agent.leave();
+    // In a mount namespace of its own: nothing of this can be left on the host.
+    agent.launch(['unshare', '--mount', '--propagation', 'private']);
+    await agent.ready();
+    const inside = (...command: readonly string[]): void => {
+      const { status, stderr } = spawnSync('nsenter', [`--mount=/proc/${agent.pid}/ns/mnt`, ...command]);
+      assert.equal(status, 0, String(stderr));
+    };
+    const precious = join(agent.dir, 'precious');
+    mkdirSync(precious);
+    writeFileSync(join(precious, 'file'), '');
+    await agent.register(sleeper);
+    await agent.register(jobOf('short', { Config: { command: 'true' } }, 'batch'));
+    const [running] = await agent.untilTasks('sleeper', 'runs', ([one]) => one?.state.State === 'running');
+    const [ended] = await agent.untilTasks('short', 'is over', ([one]) => one?.state.State === 'dead');
+    assert.ok(running !== undefined && ended !== undefined);
+    const dirOf = (allocId: string): string => join(agent.dataDir, 'alloc', allocId);
+    const places = [running, ended].map(({ allocId }) => join(dirOf(allocId), 't', 'local', 'with space'));
+    for (const place of places) {
+      mkdirSync(place);
+      inside('mount', '--bind', precious, place);
+      inside('mount', '-t', 'tmpfs', 'holdfast', place);
+    }
+    // The way to it is in the log: the job is not forgotten while something is mounted there.
+    await agent.request('DELETE', '/v1/job/short?purge=true');
+    await until('it says why', () => agent.log().includes('is not removed while something is mounted on'));
+    assert.equal((await agent.tasks('short')).length, 1);
+
+    const found = await findings(agent, []);
+    assert.deepEqual(kinds(found), ['mount curable open']);
+    assert.equal(found[0]?.Subject, places[1], 'what a task that runs has mounted is its own business');
+    assert.deepEqual(kinds(await findings(agent, [], '--fix')), ['mount curable fixed']);
+    await agent.untilTasks('short', 'is forgotten', (tasks) => tasks.length === 0);
+    assert.ok(!existsSync(dirOf(ended.allocId)));
+    assert.deepEqual(readdirSync(precious), ['file']);
+    inside('umount', places[0] ?? '');
+    inside('umount', places[0] ?? '');
+  },
+);

@@ -11,7 +11,7 @@ import WebSocket from 'ws';
 import type { AllocResourceUsage, AllocUsageHistory, ExecInput, ExecOutput } from '../../src/api/wire.js';
 import { isAlive, readProcessStat } from '../../src/base/host.js';
 import { RealAgent, type Said } from '../helpers/real-agent.js';
-import { until } from '../helpers/until.js';
+import { bytesMoved, until, untilAtRest } from '../helpers/until.js';
 
 const CLI = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
 
@@ -174,7 +174,7 @@ describe('exec', { timeout: 180_000 }, () => {
       const peer = sh('head -c 20000000 /dev/zero | tr "\\0" x; read line; echo "$line"');
       await peer.send({});
       peer.socket.pause();
-      await new Promise((resolve) => setTimeout(resolve, 500));
+      await untilAtRest('what the agent passes on', () => bytesMoved(agent.pid));
       const resident = Number(/VmRSS:\s+(\d+)/.exec(await readProc(agent.pid))?.[1]);
       assert.ok(resident < 400_000, `the agent holds ${resident} KiB`);
       peer.socket.resume();

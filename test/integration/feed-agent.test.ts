@@ -107,6 +107,7 @@ class Follower {
     socket.on('close', (code) => {
       if (code === 1008) this.mirror.index = 0;
       this.returns[this.mirror.index === 0 ? 'anew' : 'resumed'] += 1;
+      // It comes back a little later, as clients do.
       setTimeout(() => {
         this.#connect();
       }, 20);
@@ -142,6 +143,7 @@ class Follower {
   pause(): void {
     const socket = this.#socket;
     socket?.pause();
+    // The disturbance itself, not a wait for something.
     setTimeout(() => socket?.resume(), 150);
   }
 

@@ -12,7 +12,7 @@ import { answered, OnLivingAgent, Weather, type Command, type Model } from './ho
 
 export const WEB = 'job';
 export const TICK = 'tick';
-export const EACH = 'each';
+const EACH = 'each';
 export const FLAKY = 'flaky';
 
 const update: UpdateStrategy = {
@@ -70,7 +70,7 @@ const flaky = aJob({
   ],
 });
 
-export const EVERY_10_MINUTES: PeriodicSpec = {
+const EVERY_10_MINUTES: PeriodicSpec = {
   crons: ['*/10 * * * *'],
   timeZone: 'UTC',
   prohibitOverlap: false,

@@ -8,7 +8,7 @@ import { describe, it } from 'node:test';
 import { spawn as spawnPty } from 'node-pty';
 import { isAlive, readProcessStat } from '../../src/base/host.js';
 import { parseCgroupMounts } from '../../src/executor/cgroup-roots.js';
-import { until } from '../helpers/until.js';
+import { bytesMoved, until, untilAtRest } from '../helpers/until.js';
 import { EXECUTOR, IS_ROOT, Run, parseLines, processesOf, type Values } from './harness.js';
 
 let sessions = 0;
@@ -120,7 +120,7 @@ describe('enter', { timeout: 120_000 }, () => {
     await using run = await sleeper();
     const session = sh(run, 'head -c 3000000 /dev/zero; echo the end');
     session.child.stdout?.pause();
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await untilAtRest('what it passes on', () => bytesMoved(session.child.pid ?? 0));
     assert.equal(session.child.exitCode, null);
     session.child.stdout?.resume();
     await session.end();

@@ -225,6 +225,7 @@ describe('trouble with the disk', () => {
       const file = join(aside, `main.stdout.${round % 3}`);
       rmSync(file, { force: true });
       symlinkSync(join(elsewhere, 'target'), file);
+      // The pace of the disturbance, not a wait for something.
       if (round % 10 === 0) await pause(3);
       rmSync(run.logDir);
       renameSync(aside, run.logDir);

@@ -1,4 +1,7 @@
-/** Owns the schemas of allocs, their tasks, events, attempts, checks, files, and what they use. */
+/**
+ * Owns the schemas of allocs, their tasks, events, attempts, checks, files, and what they use. A little over 300 lines
+ * because an alloc is answered with all of them.
+ */
 import { z } from 'zod';
 import type {
   AllocFileInfo,

@@ -1,6 +1,7 @@
 /** Owns the route of the metrics: gathers what a scrape shows. */
 import { AgentError } from '../../base/errors.js';
 import type { Clock } from '../../base/clock.js';
+import { NAMESPACE } from '../alloc-to-wire.js';
 import type { Feed } from '../feed.js';
 import type { MetricCounts } from '../metric-counts.js';
 import { renderMetrics, type MetricSnapshot, type UsageOfTask } from '../metrics.js';
@@ -84,7 +85,13 @@ async function gatherUsages({ store, operations }: Services): Promise<UsageOfTas
       continue;
     for (const [task, usage] of Object.entries(await operations.allocUsage(record.id))) {
       if (usages.length === MOST_TASKS) return usages;
-      const labels = { alloc_id: record.id, job: record.jobId, task_group: record.group, task };
+      const labels = {
+        namespace: NAMESPACE,
+        alloc_id: record.id,
+        job: record.jobId,
+        task_group: record.group,
+        task,
+      };
       const restarts = store.getTask(record.id, task)?.restarts ?? 0;
       usages.push({ labels, usage, restarts });
     }

@@ -94,7 +94,7 @@ async function* readTap(
 }
 
 /** `2026-01-31T12:00:00.000Z [INFO]  agent is ready: allocs=2`. */
-export function formatLine(json: string, asJson: boolean): string {
+function formatLine(json: string, asJson: boolean): string {
   const text = json.trimEnd();
   if (asJson) return `${text}\n`;
   const { level, time, msg, ...fields } = JSON.parse(text) as Record<string, unknown>;

@@ -16,7 +16,6 @@ export const FEED_TOPICS = [
   'Node',
   'Stats',
 ] as const;
-export type FeedTopic = (typeof FEED_TOPICS)[number];
 
 interface FeedEventBase {
   /** Job id, alloc id, or `<alloc>/<task>`. */

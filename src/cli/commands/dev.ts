@@ -13,7 +13,7 @@ export function define({ command, run }: Definition): void {
     ['holdfast dev web.hcl', 'the same, with a job; ends when the job is over'],
   ]);
   run(async (_cli, options, [jobFile]) => {
-    const { runDev } = await import('../../agent/main.js');
+    const { runDev } = await import('../../agent/dev.js');
     const { readInputs } = await import('../variables.js');
     const inputs = jobFile === undefined ? undefined : readInputs(options, jobFile, process.env);
     return runDev({ ...agentOptions(options), jobFile, inputs });

@@ -15,10 +15,27 @@ import {
 import { isMap, textMapOf, textsOf, type PlainMap } from './plain.js';
 
 const KNOWN = new Set(
-  'image build command entrypoint environment working_dir user restart stop_signal stop_grace_period mem_limit cpus pids_limit deploy scale container_name init tty stdin_open'.split(
+  'image build command entrypoint environment working_dir user restart stop_signal stop_grace_period mem_limit cpus pids_limit deploy scale init'.split(
     ' ',
   ),
 );
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  ['container_name', 'a task is named by job/group/task'],
+  ['depends_on', 'groups start at once; a prestart task of the same group is waited for'],
+  ['devices', 'a task of raw_exec sees those of the host'],
+  ['env_file', 'write its lines into env, or make them a template with env = true'],
+  ['healthcheck', 'a check in a service block does it, with check_restart to restart'],
+  ['labels', 'meta holds what is said about a task'],
+  ['logging', 'what a task writes is kept and rotated: the logs block says how much of it'],
+  ['networks', 'tasks are on the network of the host'],
+  ['ports', 'nothing is mapped: the program listens on the host itself. A network block can choose the port'],
+  ['privileged', 'the user and its capabilities say what a task may do'],
+  ['secrets', 'a template can write into the secrets directory of the task'],
+  ['stdin_open', 'nobody types to a task; "holdfast exec -i" runs a command in it'],
+  ['tty', 'tty = true in the config of the task gives it a terminal'],
+  ['ulimits', 'ulimit in the config of the task'],
+  ['volumes', 'a task of raw_exec sees the files of the host where they are'],
+]);
 
 export function importCompose(text: string, file: string): Imported {
   const notes = new Notes();
@@ -46,7 +63,15 @@ function readService(name: string, service: PlainMap, file: string, notes: Notes
   const deploy = isMap(service['deploy']) ? service['deploy'] : {};
   const limits =
     isMap(deploy['resources']) && isMap(deploy['resources']['limits']) ? deploy['resources']['limits'] : {};
-  notes.addUnknown(name, Object.keys(service), KNOWN);
+  notes.addUnknown(name, Object.keys(service), KNOWN, ADVICE);
+  notes.addUnknown(`${name} deploy`, Object.keys(deploy), new Set(['replicas', 'resources']));
+  const resources = isMap(deploy['resources']) ? deploy['resources'] : {};
+  notes.addUnknown(`${name} deploy.resources`, Object.keys(resources), new Set(['limits']));
+  notes.addUnknown(
+    `${name} deploy.resources.limits`,
+    Object.keys(limits),
+    new Set(['cpus', 'memory', 'pids']),
+  );
   if (words.some((word) => /\$\{?\w/.test(word.replaceAll('$$', ''))))
     notes.add(name, '${…} of compose is not filled in: use variables');
   const cpus = Number(service['cpus'] ?? limits['cpus'] ?? NaN);
@@ -57,6 +82,23 @@ function readService(name: string, service: PlainMap, file: string, notes: Notes
     : textMapOf(service['environment']);
   const pids = Number(service['pids_limit'] ?? limits['pids'] ?? NaN);
   const user = textOf(service['user'])?.split(':')[0];
+  const memoryMib = memory === undefined ? undefined : sizeToMib(memory);
+  const grace = textOf(service['stop_grace_period']);
+  notes.addUnread(name, 'mem_limit', memory, memoryMib);
+  notes.addUnread(name, 'stop_grace_period', grace, graceOf(grace));
+  const group = textOf(service['user'])?.split(':')[1];
+  if (group !== undefined)
+    notes.add(name, `the group ${group} is not carried over: a task has the groups of its user`);
+  const inherited = Array.isArray(service['environment'])
+    ? textsOf(service['environment']).filter((pair) => !pair.includes('='))
+    : Object.entries(isMap(service['environment']) ? service['environment'] : {}).flatMap(([key, value]) =>
+        value === null ? [key] : [],
+      );
+  if (inherited.length > 0)
+    notes.add(
+      name,
+      `${inherited.join(', ')} came from the environment of compose, and is empty: write its value`,
+    );
   if (directory !== undefined)
     notes.add(name, `working_dir ${directory} was a directory of the image: see that it is there`);
   return [
@@ -72,11 +114,11 @@ function readService(name: string, service: PlainMap, file: string, notes: Notes
           workDir: directory === undefined ? undefined : resolve(dirname(file), directory),
           env,
           user,
-          memoryMib: memory === undefined ? undefined : sizeToMib(memory),
+          memoryMib,
           cpuPercent: cpus > 0 ? Math.max(1, Math.round(cpus * 100)) : undefined,
           pids: pids > 0 ? pids : undefined,
           killSignal: textOf(service['stop_signal']) ?? 'SIGTERM',
-          killTimeoutMs: graceOf(textOf(service['stop_grace_period'])) ?? 10_000,
+          killTimeoutMs: graceOf(grace) ?? 10_000,
         },
       ],
     },

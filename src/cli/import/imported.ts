@@ -55,10 +55,29 @@ export class Notes {
     if (!this.all.includes(note)) this.all.push(note);
   }
 
-  /** Tells of keys that nobody has looked at. */
-  addUnknown(about: string, keys: Iterable<string>, known: ReadonlySet<string>): void {
+  /**
+   * Tells of keys that are not carried over: of those in `advice` what to do instead, of all others that they are there.
+   * @param known keys that the importer looks at
+   */
+  addUnknown(
+    about: string,
+    keys: Iterable<string>,
+    known: ReadonlySet<string>,
+    advice: ReadonlyMap<string, string> = new Map(),
+  ): void {
     const left = [...keys].filter((key) => !known.has(key));
-    if (left.length > 0) this.add(about, `not carried over: ${left.join(', ')}`);
+    for (const key of left) {
+      const instead = advice.get(key);
+      if (instead !== undefined) this.add(about, `${key} is not carried over: ${instead}`);
+    }
+    const others = left.filter((key) => !advice.has(key));
+    if (others.length > 0) this.add(about, `not carried over: ${others.join(', ')}`);
+  }
+
+  /** Tells of a value that is there and could not be understood. */
+  addUnread(about: string, key: string, value: string | undefined, read: unknown): void {
+    if (value !== undefined && read === undefined)
+      this.add(about, `${key === '' ? '' : `${key} `}${value} is not carried over: it cannot be read here`);
   }
 }
 
@@ -124,7 +143,7 @@ export function splitWords(line: string): string[] | undefined {
 }
 
 /** True for a line that only a shell understands. */
-export function needsShell(line: string): boolean {
+function needsShell(line: string): boolean {
   // In single quotes nothing means anything, in double quotes only `$` and backticks do.
   const bare = line
     .replaceAll(/'[^']*'/g, 'x')

@@ -16,10 +16,26 @@ import {
 import { isMap, textMapOf, textsOf, type PlainMap } from './plain.js';
 
 const KNOWN = new Set(
-  'name script args cwd instances exec_mode env interpreter exec_interpreter interpreter_args node_args autorestart max_restarts min_uptime restart_delay exp_backoff_restart_delay max_memory_restart kill_timeout user uid stop_exit_codes namespace version treekill'.split(
+  'name script args cwd instances exec_mode env interpreter exec_interpreter interpreter_args node_args autorestart max_restarts min_uptime restart_delay exp_backoff_restart_delay max_memory_restart kill_timeout user uid version treekill'.split(
     ' ',
   ),
 );
+const OWN_LOGS = 'what a task writes is kept per alloc, and rotated: "holdfast logs" reads it';
+const READY =
+  'a task counts as started when its program runs; a check in a service block asks whether it is ready';
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  ['stop_exit_codes', 'here only 0 is a good end'],
+  ['namespace', 'a job is what belongs together: its name is a TARGET'],
+  ['out_file', OWN_LOGS],
+  ['output', OWN_LOGS],
+  ['error_file', OWN_LOGS],
+  ['error', OWN_LOGS],
+  ['log_file', OWN_LOGS],
+  ['wait_ready', READY],
+  ['listen_timeout', READY],
+  ['shutdown_with_message', 'a task is asked to stop by its kill_signal'],
+  ['env_file', 'write its lines into env'],
+]);
 
 /** PM2's own defaults. */
 const MAX_RESTARTS = 16;
@@ -85,6 +101,7 @@ function readApp(app: PlainMap, file: string, notes: Notes): ImportedGroup[] {
   const user = textOf(app['user'] ?? app['uid']);
   const memory = textOf(app['max_memory_restart']);
   const memoryMib = memory === undefined ? undefined : sizeToMib(memory);
+  notes.addUnread(name, 'max_memory_restart', memory, memoryMib);
   if (memoryMib !== undefined)
     notes.add(
       name,
@@ -104,6 +121,7 @@ function readApp(app: PlainMap, file: string, notes: Notes): ImportedGroup[] {
           env: textMapOf(app['env']),
           user,
           memoryMib,
+          keepLeftovers: app['treekill'] === false,
           killTimeoutMs: numberOf(app['kill_timeout']) ?? KILL_TIMEOUT_MS,
         },
       ],
@@ -153,7 +171,7 @@ function tellAbout(app: PlainMap, name: string, notes: Notes): void {
   if (profiles.length > 0)
     notes.add(name, `${profiles.join(', ')}: a job file has one env; use variables (--var) for what differs`);
   const told = new Set([...KNOWN, 'watch', 'cron_restart', ...profiles]);
-  notes.addUnknown(name, Object.keys(app), told);
+  notes.addUnknown(name, Object.keys(app), told, ADVICE);
 }
 
 function wordsOf(value: unknown): readonly string[] {

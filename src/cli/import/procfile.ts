@@ -1,5 +1,6 @@
 /** Owns the reading of Procfiles: `name: command line`. */
-import { dirname, resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { commandOf, FOREVER, Notes, safeName, type Imported, type ImportedGroup } from './imported.js';
 
 export function importProcfile(text: string, file: string): Imported {
@@ -20,5 +21,6 @@ export function importProcfile(text: string, file: string): Imported {
     const task = { name, ...commandOf(command), workDir: resolve(dirname(file)) };
     groups.push({ name, count: 1, restart: FOREVER, tasks: [task] });
   }
+  if (existsSync(join(dirname(file), '.env'))) notes.add('.env', 'it is not read: write its lines into env');
   return { groups, notes: notes.all };
 }

@@ -18,8 +18,23 @@ const KNOWN = new Set(
     ' ',
   ),
 );
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  ['umask', 'write it into the config of the task'],
+  ['serverurl', 'there is no XML-RPC; docs/api.md has the HTTP API'],
+  ['stdout_capture_maxbytes', 'there is no capture mode'],
+  ['stdout_syslog', 'what a task writes goes to its log files'],
+  ['stderr_syslog', 'what a task writes goes to its log files'],
+]);
+/** Keys of [supervisord] that change what its programs get. */
+const INHERITED: ReadonlyMap<string, string> = new Map([
+  ['environment', 'write it into the env of each task'],
+  ['umask', 'write it into the config of each task'],
+  ['minfds', 'ulimit { nofile = "…" } in the config of a task'],
+  ['user', 'it is the user of the programs that name none: write it into their tasks'],
+  ['directory', 'a task runs in its own directory unless its config has a work_dir'],
+]);
 /** Sections about supervisord itself. */
-const ITS_OWN = /^(?:supervisord|supervisorctl|unix_http_server|inet_http_server|rpcinterface:.*)$/;
+const ITS_OWN = /^(?:supervisorctl|unix_http_server|inet_http_server|rpcinterface:.*)$/;
 const SECOND_MS = 1000;
 
 export function importSupervisor(text: string, file: string): Imported {
@@ -28,7 +43,10 @@ export function importSupervisor(text: string, file: string): Imported {
   for (const section of readIni(text, { continuesWithBackslash: false })) {
     const program = /^program:(.+)$/.exec(section.name)?.[1];
     if (program !== undefined) groups.push(...readProgram(program.trim(), section, file, notes));
-    else if (section.name === 'include')
+    else if (section.name === 'supervisord') {
+      const inherited = section.entries.map(({ key }) => key).filter((key) => INHERITED.has(key));
+      notes.addUnknown('[supervisord]', inherited, new Set(), INHERITED);
+    } else if (section.name === 'include')
       notes.add('[include]', 'other files are not read: import each of them');
     else if (!ITS_OWN.test(section.name))
       notes.add(`[${section.name}]`, 'left out: only programs become tasks');
@@ -61,7 +79,19 @@ function readProgram(program: string, section: IniSection, file: string, notes: 
   if (keys.get('autostart') === 'false') notes.add(name, 'autostart=false: the job starts when it is run');
   if (keys.has('stdout_logfile') || keys.has('stderr_logfile'))
     notes.add(name, 'log files are kept per alloc: read them with "holdfast logs"');
-  notes.addUnknown(name, keys.keys(), KNOWN);
+  if (isYes(keys.get('redirect_stderr')))
+    notes.add(
+      name,
+      'redirect_stderr: stderr stays a stream of its own ("holdfast logs --stderr"); 2>&1 in a shell joins them',
+    );
+  for (const key of ['stopasgroup', 'killasgroup']) {
+    const value = keys.get(key);
+    if (value !== undefined && !isYes(value))
+      notes.add(name, `${key}=${value}: here nothing outlives its task, unless leftovers = "keep"`);
+  }
+  if (keys.has('stderr_logfile_maxbytes') || keys.has('stderr_logfile_backups'))
+    notes.add(name, 'the size and number of log files are the same for stdout and stderr');
+  notes.addUnknown(name, keys.keys(), KNOWN, ADVICE);
   const directory = keys.get('directory');
   const size = sizeToMib(keys.get('stdout_logfile_maxbytes') ?? '');
   const backups = Number(keys.get('stdout_logfile_backups') ?? NaN);
@@ -88,6 +118,10 @@ function readProgram(program: string, section: IniSection, file: string, notes: 
       ],
     },
   ];
+}
+
+function isYes(value: string | undefined): boolean {
+  return /^(?:true|yes|on|1)$/i.test(value ?? '');
 }
 
 /** supervisord asks no shell either. */

@@ -17,6 +17,26 @@ const KNOWN = new Set(
     ' ',
   ),
 );
+const EXEC = 'the driver exec shuts a task in: docs/jobspec.md#config';
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  ['EnvironmentFile', 'write its lines into env, or make them a template with env = true'],
+  ['Group', 'a task has the groups of its user'],
+  ['ExecStop', 'a task is asked to stop by its kill_signal, and may have a ladder of them (stop_signals)'],
+  ['ExecReload', '"holdfast signal HUP" sends a signal'],
+  ['WatchdogSec', 'a check in a service block with check_restart restarts what does not answer'],
+  ['LimitNOFILE', 'ulimit { nofile = "…" } in the config of the task'],
+  ['LimitCORE', 'ulimit { core = "…" } in the config of the task'],
+  ['UMask', 'umask in the config of the task'],
+  ['Nice', 'nice in the config of the task'],
+  ['SuccessExitStatus', 'here only 0 is a good end'],
+  ['RestartPreventExitStatus', 'a task is restarted after every failure'],
+  ['PrivateTmp', EXEC],
+  ['ProtectSystem', EXEC],
+  ['ProtectHome', EXEC],
+  ['NoNewPrivileges', EXEC],
+  ['CapabilityBoundingSet', EXEC],
+  ['AmbientCapabilities', EXEC],
+]);
 /** Keys of [Unit] and [Install] that say nothing about the process. */
 const SILENT = new Set([
   'Description',
@@ -43,7 +63,15 @@ export function importSystemd(text: string, file: string): Imported {
   };
   const [service, unit] = [of('Service'), of('Unit')];
   const one = (key: string): string | undefined => (service.get(key) ?? unit.get(key))?.at(-1);
-  notes.addUnknown('[Service]', service.keys(), KNOWN);
+  notes.addUnknown('[Service]', service.keys(), KNOWN, ADVICE);
+  for (const { name: section } of sections)
+    if (!['Unit', 'Service', 'Install'].includes(section))
+      notes.add(
+        `[${section}]`,
+        section === 'Timer'
+          ? 'left out: what runs by the clock is a job with a periodic block'
+          : 'left out: only [Service] becomes a task',
+      );
   for (const section of ['Unit', 'Install']) notes.addUnknown(`[${section}]`, of(section).keys(), SILENT);
   if (/^(?:After|Requires|Wants|BindsTo)$/m.test([...unit.keys()].join('\n')))
     notes.add(
@@ -58,6 +86,18 @@ export function importSystemd(text: string, file: string): Imported {
     );
   if (type === 'notify')
     notes.add('Type=notify', 'readiness is not waited for: a task counts as started when its program runs');
+  if (type === 'dbus' || type === 'idle')
+    notes.add(`Type=${type}`, 'nothing is waited for: a task counts as started when its program runs');
+  if (/^(?:yes|true|on|1)$/i.test(one('RemainAfterExit') ?? ''))
+    notes.add(
+      'RemainAfterExit',
+      'what has ended is over; a prestart task does what must be done before another',
+    );
+  for (const key of ['StandardOutput', 'StandardError']) {
+    const to = one(key);
+    if (to !== undefined && !/^(?:journal|inherit|syslog|kmsg)/.test(to))
+      notes.add(key, `${to} is not carried over: what a task writes is kept, "holdfast logs" reads it`);
+  }
   const around = commonOf(service, one, notes);
   const task = (command: string, own: Partial<ImportedTask>): ImportedTask[] => {
     const read = readCommand(command, around.env ?? {}, notes);
@@ -105,6 +145,14 @@ function commonOf(
   const quota = /^(\d+)%$/.exec(one('CPUQuota') ?? '')?.[1];
   const most = one('TasksMax');
   const score = Number(one('OOMScoreAdjust') ?? NaN);
+  const memoryMib = memory === undefined || memory === 'infinity' ? undefined : sizeToMib(memory);
+  const timeout = one('TimeoutStopSec') ?? one('TimeoutSec');
+  if (memory !== 'infinity') notes.addUnread('MemoryMax', '', memory, memoryMib);
+  notes.addUnread('CPUQuota', '', one('CPUQuota'), quota);
+  if (most !== 'infinity' && !/^\d+$/.test(most ?? '0')) notes.addUnread('TasksMax', '', most, undefined);
+  if (score < 0)
+    notes.add('OOMScoreAdjust', `${score} is not carried over: a task is never protected more than others`);
+  notes.addUnread('TimeoutStopSec', '', timeout, timeOf(timeout));
   const mode = one('KillMode') ?? 'control-group';
   if (mode === 'process' || mode === 'none')
     notes.add('KillMode', `${mode}: processes that outlive the task are left alone (leftovers = "keep")`);
@@ -113,12 +161,12 @@ function commonOf(
     env,
     user: one('User'),
     workDir: directory?.startsWith('/') === true ? directory : undefined,
-    memoryMib: memory === undefined || memory === 'infinity' ? undefined : sizeToMib(memory),
+    memoryMib,
     cpuPercent: quota === undefined ? undefined : Number(quota),
     pids: most !== undefined && /^\d+$/.test(most) ? Number(most) : undefined,
     oomScoreAdj: score >= 0 ? Math.min(1000, score) : undefined,
     killSignal: /^\d+$/.test(signal) || signal.startsWith('SIG') ? signal : `SIG${signal}`,
-    killTimeoutMs: timeOf(one('TimeoutStopSec') ?? one('TimeoutSec')) ?? 90_000,
+    killTimeoutMs: timeOf(timeout) ?? 90_000,
     keepLeftovers: mode === 'process' || mode === 'none',
   };
 }

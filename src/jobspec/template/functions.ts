@@ -1,7 +1,8 @@
 /**
  * Owns the functions of templates: those of Go's templates, of Nomad's, and a few of sprig's, as far as they mean
  * something on one host. Pure, but for what `TemplateInputs` gives. None may take long or make much: a template is
- * rendered in the daemon. So there are none with regular expressions (a bad one never ends).
+ * rendered in the daemon. So there are none with regular expressions (a bad one never ends). Over 300
+ * lines because it is one table, with a few lines for each function.
  */
 import { createHash, createHmac } from 'node:crypto';
 import {

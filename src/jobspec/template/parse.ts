@@ -4,7 +4,7 @@ import { FUNCTION_NAMES, whyNotHere } from './functions.js';
 import { TemplateFault, type Command, type Expression, type Pipe, type TemplateNode } from './nodes.js';
 import { cut, type Delimiters, type Piece, type Token } from './tokens.js';
 
-export const USUAL_DELIMITERS: Delimiters = { left: '{{', right: '}}' };
+const USUAL_DELIMITERS: Delimiters = { left: '{{', right: '}}' };
 
 /** Nested blocks; the parser and the evaluator recurse. */
 const DEEPEST = 50;

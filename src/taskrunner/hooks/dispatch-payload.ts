@@ -6,7 +6,8 @@ import { Directory, placeOf } from './place.js';
 export const dispatchPayloadHook: TaskHook = {
   name: 'dispatch_payload',
   prestart: async ({ task, dirs, payload }) => {
-    if (task.dispatchPayload === undefined || payload === undefined) return { done: 'always' };
+    // Nothing to remember: a record would be a commit that each start waits for.
+    if (task.dispatchPayload === undefined || payload === undefined) return undefined;
     const { names, shown } = placeOf(task.dispatchPayload.file, { ...dirs, taskDir: dirs.localDir });
     const name = names.at(-1);
     if (name === undefined) throw new AgentError('hook_failed', `dispatch_payload: ${shown} names no file`);

@@ -14,7 +14,7 @@ import { Directory, placeOf } from './place.js';
 import { actionOf, isNothing, keptAction, perform, type Action } from './template/action.js';
 import { parseEnvFile } from './template/env-file.js';
 import { MissingInput, stampInput, type InputRules } from './template/inputs.js';
-import { render, type Rendered } from './template/render.js';
+import type { Rendered } from './template/render.js';
 
 /** How often files are looked at. A look is a few system calls for each of them. */
 const POLL_MS = 1_000;
@@ -79,6 +79,7 @@ async function renderWhenThere(
 ): Promise<Rendered> {
   for (let missing = ''; ;) {
     try {
+      const { render } = await import('./template/render.js');
       return await named(template, () => render(template, context, rules));
     } catch (error) {
       if (!(error instanceof MissingInput)) throw error;
@@ -184,6 +185,7 @@ class Watcher {
   async #look(index: number, template: Template): Promise<Rendered | undefined> {
     try {
       if (await this.#isUnchanged(index)) return undefined;
+      const { render } = await import('./template/render.js');
       const rendered = await render(template, this.#context, this.#rules);
       if (template.env) parseEnvFile(rendered.text);
       this.#faults.delete(index);

@@ -3,7 +3,6 @@
  * once `${…}` is filled in: a config that the driver will not take, a name of a service. Nothing of it is stored: settings of the agent may change.
  */
 import { AgentError } from '../../base/errors.js';
-import { checkDriverConfig, isDriverName } from '../../jobspec/driver-config.js';
 import { whyBadServiceName } from '../../jobspec/service-rules.js';
 import { HookFailure, type TaskHook } from './hook.js';
 
@@ -20,22 +19,24 @@ export const USUAL_USER_RULES: UserRules = { denied: ['root', 'Administrator'], 
 export function validateHook(users: UserRules = USUAL_USER_RULES): TaskHook {
   return {
     name: 'validate',
-    prestart: ({ task, group, env, config }) => {
+    prestart: async ({ task, group, env, config }) => {
       const { interpolate } = env();
       const user = task.user === undefined ? undefined : interpolate(task.user);
       if (user !== undefined && users.drivers.includes(task.driver) && isDenied(user, users.denied)) {
         const error = `user ${JSON.stringify(user)} is not allowed for driver ${task.driver} on this host`;
-        return Promise.reject(invalid(error));
+        throw invalid(error);
       }
       for (const { name } of [...(group.services ?? []), ...(task.services ?? [])]) {
         const bad = name.includes('${') ? whyBadServiceName(interpolate(name)) : undefined;
         if (bad === undefined) continue;
-        return Promise.reject(invalid(`bad service name ${JSON.stringify(interpolate(name))}: ${bad}`));
+        throw invalid(`bad service name ${JSON.stringify(interpolate(name))}: ${bad}`);
       }
+      // Late: what finds the tasks again after a start does not need it.
+      const { checkDriverConfig, isDriverName } = await import('../../jobspec/driver-config.js');
       const [fault] = isDriverName(task.driver) ? checkDriverConfig(task.driver, config()) : [];
-      if (fault === undefined) return Promise.resolve(undefined);
+      if (fault === undefined) return undefined;
       const hint = fault.hint === undefined ? '' : `; ${fault.hint}`;
-      return Promise.reject(new AgentError('driver_config_invalid', `config: ${fault.message}${hint}`));
+      throw new AgentError('driver_config_invalid', `config: ${fault.message}${hint}`);
     },
   };
 }

@@ -7,13 +7,17 @@ import {
   type HealthState,
   type WatchedTask,
 } from '../../../src/allocrunner/health.js';
+import { AllocJournal } from '../../../src/allocrunner/alloc-journal.js';
+import { silentLogger } from '../../../src/base/log.js';
+import type { TaskEvent } from '../../../src/events/task-event.js';
 import { UPDATE_DEFAULTS } from '../../../src/jobspec/defaults.js';
 import type { TaskLifecycle, UpdateStrategy } from '../../../src/jobspec/types.js';
-import type { AllocRecord, Moment, TaskRecord } from '../../../src/state/store.js';
+import type { AllocRecord, Change, Moment, StateStore, TaskRecord } from '../../../src/state/store.js';
+import { FakeClock } from '../../helpers/fake-clock.js';
 import { allocRecord, taskRecord } from '../../helpers/records.js';
 import { Scene } from '../../helpers/scene.js';
 import { EXIT_1 } from '../../helpers/scripted-driver.js';
-import { aPolicy, aTask } from '../../helpers/specs.js';
+import { aJob, aPolicy, aTask } from '../../helpers/specs.js';
 
 const STRATEGY: UpdateStrategy = { ...UPDATE_DEFAULTS, minHealthyMs: 10_000, healthyDeadlineMs: 60_000 };
 
@@ -30,6 +34,7 @@ function one(
   return { task: aTask({ name: record.task, lifecycle }), record, isSupervised };
 }
 
+const INIT: TaskLifecycle = { hook: 'prestart', sidecar: false };
 const DEAD = { state: 'dead', phase: 'dead', runId: undefined } as const;
 const PENDING = { state: 'pending', phase: 'waiting', runId: undefined } as const;
 
@@ -284,6 +289,65 @@ describe('health of an alloc', () => {
     await scene.rig.pass(1_000);
     assert.equal(scene.alloc().health?.healthy, false);
     assert.ok(scene.told().includes('Alloc Unhealthy'));
+  });
+
+  it('a bad verdict is handed to the store with the event that tells of it, and not before', () => {
+    const clock = new FakeClock();
+    const commits: (readonly Change[])[] = [];
+    const said: TaskEvent[] = [];
+    const record = taskRecord({ task: 'main', ...PENDING });
+    const store = {
+      getTask: () => record,
+      commit: (changes: readonly Change[]) => Promise.resolve(void commits.push(changes)),
+    } as unknown as StateStore;
+    const job = aJob();
+    const [group] = job.groups;
+    assert.ok(group);
+    const journal = new AllocJournal(
+      {
+        clock,
+        bootId: 'b1',
+        logger: silentLogger,
+        store,
+        isAtRest: () => false,
+        supervision: () => 'no',
+        checks: () => ({ kind: 'none' }),
+        say: (_task, event) => said.push(event),
+      },
+      { alloc: allocRecord(), job, group },
+    );
+    journal.keepUp();
+    clock.leap(300_000);
+    for (let looks = 0; looks < 3; looks++) journal.keepUp();
+    assert.deepEqual(
+      said.map(({ type }) => type),
+      ['Alloc Unhealthy'],
+    );
+    const isJudged = (): boolean => journal.alloc.health?.healthy === false;
+    assert.equal(isJudged(), false);
+    const [event] = said;
+    assert.ok(event);
+    const stamped = { seq: 1, atMs: 0, event };
+    const change: Change = { kind: 'add_task_event', allocId: 'a', task: 'main', event: stamped };
+    void journal.persistTask(record, [change], 'keep');
+    assert.deepEqual(
+      commits.at(-1)?.map(({ kind }) => kind),
+      ['add_task_event', 'put_alloc'],
+    );
+    assert.equal(isJudged(), true);
+  });
+
+  it('a bad verdict is told once or found again, wherever the agent is killed', async () => {
+    for (let act = 1; act < 12; act++) {
+      const scene = await Scene.up([aTask(), aTask({ name: 'init', lifecycle: INIT })]);
+      await scene.rig.pass(299_000);
+      scene.rig.killAtAct(act);
+      await scene.rig.pass(1_000);
+      if (scene.rig.bury()) await scene.rig.start();
+      await scene.rig.pass(1_000);
+      assert.equal(scene.alloc().health?.healthy, false);
+      assert.deepEqual(scene.told('init').slice(2), ['Alloc Unhealthy']);
+    }
   });
 
   it('a batch alloc is never judged', async () => {

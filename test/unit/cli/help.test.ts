@@ -1,6 +1,6 @@
 // The help of every command: it has examples, and each of them is a command line that commander takes.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -40,55 +40,90 @@ describe('the help', () => {
   }
 });
 
-describe('completion', () => {
-  it('of bash gives commands, options, words, files and targets', async () => {
-    const script = completionScript('bash', await describeCommands()) ?? '';
-    const folder = mkdtempSync(join(tmpdir(), 'holdfast-completion-'));
-    try {
-      // Stands for the program: what the daemon would say.
-      writeFileSync(join(folder, 'holdfast'), '#!/bin/sh\nprintf "web\\nweb/api\\nworker\\n"\n', {
-        mode: 0o755,
-      });
-      writeFileSync(join(folder, 'job.hcl'), '');
-      writeFileSync(join(folder, 'script'), script);
-      const complete = (line: string): string[] => {
-        const words = line.split(' ');
-        const quoted = words.map((word) => `'${word}'`).join(' ');
-        const run = `source ./script; COMP_WORDS=(${quoted}); COMP_CWORD=${words.length - 1}; _holdfast; printf '%s\\n' "\${COMPREPLY[@]}"`;
-        const env = { PATH: `${folder}:/usr/bin:/bin` };
-        return execFileSync('bash', ['--norc', '--noprofile', '-c', run], {
-          cwd: folder,
-          env,
-          encoding: 'utf8',
-        })
-          .split('\n')
-          .filter(Boolean);
-      };
-      assert.deepEqual(complete('holdfast pla'), ['plan']);
-      assert.deepEqual(complete('holdfast --address x sta'), ['status', 'stats']);
-      assert.deepEqual(complete('holdfast logs --fo'), ['--follow']);
-      assert.deepEqual(complete('holdfast status we'), ['web', 'web/api']);
-      assert.deepEqual(complete('holdfast logs -n 5 wo'), ['worker']);
-      assert.deepEqual(complete('holdfast logs -n '), []);
-      assert.deepEqual(complete('holdfast run jo'), ['job.hcl']);
-      assert.deepEqual(complete('holdfast run --var-file jo'), ['job.hcl']);
-      assert.deepEqual(complete('holdfast import sys'), ['systemd']);
-      assert.deepEqual(complete('holdfast import systemd jo'), ['job.hcl']);
-      assert.deepEqual(complete('holdfast signal HU'), ['HUP']);
-      assert.deepEqual(complete('holdfast signal HUP we'), ['web', 'web/api']);
-      assert.deepEqual(complete('holdfast help pur'), ['purge']);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  });
+/** What a TAB behind a line gives. */
+const COMPLETIONS: readonly (readonly [line: string, found: readonly string[]])[] = [
+  ['holdfast pla', ['plan']],
+  ['holdfast --address x sta', ['stats', 'status']],
+  ['holdfast --token run --ca-cert x sta', ['stats', 'status']],
+  ['holdfast --ca-cert jo', ['job.hcl']],
+  ['holdfast logs --fo', ['--follow']],
+  ['holdfast status we', ['web', 'web/api']],
+  ['holdfast logs -n 5 wo', ['worker']],
+  ['holdfast logs --token x wo', ['worker']],
+  ['holdfast logs -n ', []],
+  ['holdfast run jo', ['job.hcl']],
+  ['holdfast run --var-file jo', ['job.hcl']],
+  ['holdfast import sys', ['systemd']],
+  ['holdfast import systemd jo', ['job.hcl']],
+  ['holdfast signal HU', ['HUP']],
+  ['holdfast signal HUP we', ['web', 'web/api']],
+  ['holdfast help pur', ['purge']],
+];
 
-  it('knows every command in zsh and fish', async () => {
-    const facts = await describeCommands();
-    for (const shell of ['zsh', 'fish']) {
-      const script = completionScript(shell, facts) ?? '';
-      for (const { name } of facts) assert.match(script, new RegExp(`\\b${name}\\b`));
-    }
-    assert.equal(completionScript('csh', facts), undefined);
+/** How each shell is asked for completions: `./script` is loaded, the line is in $LINE. */
+const ASKS: Readonly<Record<string, (line: string) => readonly string[]>> = {
+  bash: (line) => {
+    const words = line.split(' ');
+    const quoted = words.map((word) => `'${word}'`).join(' ');
+    return [
+      '--norc',
+      '--noprofile',
+      '-c',
+      `source ./script; COMP_WORDS=(${quoted}); COMP_CWORD=${words.length - 1}; _holdfast; printf '%s\\n' "\${COMPREPLY[@]}"`,
+    ];
+  },
+  // What completion puts on the screen there is told by functions of these names.
+  zsh: () => [
+    '-f',
+    '-c',
+    `compdef() { : }
+     compadd() { shift; print -l -- "$@" }
+     _files() { print -l -- * }
+     _describe() { print -l -- "\${commands[@]%%:*}" }
+     source ./script
+     words=("\${(@s: :)LINE}") CURRENT=$#words
+     _holdfast`,
+  ],
+  fish: () => ['--no-config', '-c', 'source ./script; complete -C "$LINE"'],
+};
+
+describe('completion', () => {
+  for (const [shell, ask] of Object.entries(ASKS)) {
+    it(`of ${shell} gives commands, options, words, files and targets`, async () => {
+      const script = completionScript(shell, await describeCommands()) ?? '';
+      for (const { command } of commands) assert.match(script, new RegExp(`\\b${command.name()}\\b`));
+      // Where the shell is not installed, that is all that can be said.
+      if (spawnSync(shell, ['--version']).status !== 0) return;
+      const folder = mkdtempSync(join(tmpdir(), 'holdfast-completion-'));
+      try {
+        // Stands for the program: what the daemon would say.
+        writeFileSync(join(folder, 'holdfast'), '#!/bin/sh\nprintf "web\\nweb/api\\nworker\\n"\n', {
+          mode: 0o755,
+        });
+        writeFileSync(join(folder, 'job.hcl'), '');
+        writeFileSync(join(folder, 'script'), script);
+        for (const [line, expected] of COMPLETIONS) {
+          const { stdout, stderr } = spawnSync(shell, ask(line), {
+            cwd: folder,
+            env: { PATH: `${folder}:/usr/local/bin:/usr/bin:/bin`, HOME: folder, LINE: line },
+            encoding: 'utf8',
+            timeout: 30_000,
+          });
+          const last = line.slice(line.lastIndexOf(' ') + 1);
+          const found = stdout
+            .split('\n')
+            .map((each) => each.replace(/\t.*$/, ''))
+            .filter((each) => each !== '' && each.startsWith(last));
+          assert.deepEqual(found.sort(), expected, `${line}\n${stderr}`);
+        }
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    });
+  }
+
+  it('is not made for a shell that nobody knows', async () => {
+    assert.equal(completionScript('csh', await describeCommands()), undefined);
   });
 });
 

@@ -222,9 +222,7 @@ describe('events of a task', () => {
       .filter((file) => file.endsWith('.ts'))
       .map((file) => readFileSync(file, 'utf8'))
       .join('\n');
-    const silent = Object.keys(EVENT_ORDER).filter(
-      (type) => !new RegExp(`[:?] '${type}'`).test(speakers),
-    );
+    const silent = Object.keys(EVENT_ORDER).filter((type) => !new RegExp(`[:?] '${type}'`).test(speakers));
     assert.deepEqual(silent, []);
   });
 });

@@ -16,6 +16,7 @@ import {
   type Frame,
 } from '../../../src/executor/protocol.js';
 import { intField, stringField } from '../../../src/executor/tlv.js';
+import { until } from '../../helpers/until.js';
 
 const HELLO = {
   type: FRAME.hello | REPLY_BIT,
@@ -126,7 +127,8 @@ describe('the client of an executor', () => {
       client.close();
     }
     // The other ends close a moment later.
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    assert.ok(descriptors() <= before, `${descriptors()} descriptors, ${before} before`);
+    await until(`no more than ${before} descriptors`, () => descriptors() <= before, {
+      lastSeen: descriptors,
+    });
   });
 });

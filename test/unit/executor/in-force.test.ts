@@ -7,12 +7,12 @@ import { readProcessStat } from '../../../src/base/host.js';
 import { describeInForce } from '../../../src/cli/render/in-force.js';
 import {
   countMounts,
-  inForceOfState,
   lookAtWorkload,
   parseNice,
   parseRlimits,
   parseStatus,
 } from '../../../src/executor/in-force.js';
+import { inForceOfState } from '../../../src/executor/in-force-record.js';
 
 const STATUS = `Name:\tTab: x
 Umask:\t0027

@@ -80,6 +80,19 @@ describe('scheduler', () => {
     assert.deepEqual([...seen], ['1 2']);
   });
 
+  it('a stop is stored together with what it asks of the allocs', async () => {
+    const rig = await hostWith(withCount(2));
+    const seen = new Set<string>();
+    rig.disk.onWritten = () => {
+      const isStopped = rig.disk.records.getJob('job')?.record.stopped ?? false;
+      seen.add([isStopped, ...allocsOf(rig).map(({ desiredStatus }) => desiredStatus)].join(' '));
+    };
+    await rig.agent.scheduler.stop('job', STOP);
+    await rig.pass(0);
+    assert.deepEqual([...seen], ['true stop stop']);
+    assert.deepEqual(rig.world.live(), []);
+  });
+
   it('registering at the same time from two sides fills each place once', async () => {
     const rig = new Rig();
     const { scheduler } = rig.agent;

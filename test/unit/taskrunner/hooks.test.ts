@@ -1,6 +1,7 @@
 /** What hooks may do to a task and what they may not: bounds, what is kept, the companions of a workload. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { AgentError } from '../../../src/base/errors.js';
 import type { TaskHook, WatchContext } from '../../../src/taskrunner/hooks/hook.js';
 import { Scene } from '../../helpers/scene.js';
 import { EXIT_1 } from '../../helpers/scripted-driver.js';
@@ -270,5 +271,63 @@ describe('update and shutdown', () => {
     await scene.stop();
     assert.deepEqual(calls, ['shutdown', 'stop']);
     await register(scene);
+  });
+});
+
+describe('commits', () => {
+  const countWrites = (scene: Scene): (() => number) => {
+    let writes = 0;
+    const before = scene.rig.disk.onWritten;
+    scene.rig.disk.onWritten = () => {
+      before();
+      writes += 1;
+    };
+    return () => writes;
+  };
+
+  it('a start waits for two: the job with its alloc, and the intent', async () => {
+    const scene = new Scene([aTask()]);
+    const writes = countWrites(scene);
+    let before = 0;
+    const { mayStart } = scene.rig.world;
+    scene.rig.world.mayStart = (config) => {
+      before = writes();
+      return mayStart(config);
+    };
+    await register(scene);
+    assert.equal(before, 2);
+  });
+
+  it('a restart without a delay waits for one: the end, the decision and the intent', async () => {
+    const restart = aPolicy({ attempts: 1, delayMs: 0, jitter: 0 });
+    const scene = await Scene.up([aTask({ restart })]);
+    const writes = countWrites(scene);
+    let before = 0;
+    const { mayStart } = scene.rig.world;
+    scene.rig.world.mayStart = (config) => {
+      before = writes();
+      return mayStart(config);
+    };
+    scene.rig.world.exit(scene.workload(), EXIT_1);
+    await scene.rig.settle();
+    assert.equal(scene.rig.world.spawned, 2);
+    assert.equal(before, 1);
+  });
+
+  it('a set-up that fails at once, again and again, leaves the agent its turn', async () => {
+    let tries = 0;
+    const hook: TaskHook = {
+      name: 'failing',
+      prestart: () => {
+        tries += 1;
+        return Promise.reject(new AgentError('hook_failed', 'no', { recoverable: true }));
+      },
+    };
+    const restart = aPolicy({ attempts: 1_000, delayMs: 0, jitter: 0 });
+    const scene = new Scene([aTask({ restart })], { hooks: [hook] });
+    await scene.rig.agent.scheduler.register(scene.job);
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.ok(tries > 0 && tries < 10, `${tries} tries in one turn`);
+    scene.rig.kill();
   });
 });

@@ -1,9 +1,10 @@
 /** Owns the reading of archives: tar (plain or gzipped) and zip, entry by entry, handed to an Unpacker. */
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
-import { Parser, type ReadEntry } from 'tar';
-import yauzl from 'yauzl';
+import type * as Tar from 'tar';
+import type * as Yauzl from 'yauzl';
 import { AgentError, describeError } from '../../../base/errors.js';
+import { loadPackage } from '../../../base/lazy.js';
 import { bad, type ArchiveEntry, type Unpacker } from './unpacker.js';
 
 export type ArchiveKind = 'tar' | 'zip';
@@ -38,6 +39,7 @@ async function unpackTar(file: string, unpacker: Unpacker, signal: AbortSignal):
   let work: Promise<void> = Promise.resolve();
   let failure: Error | undefined;
   const source = createReadStream(file);
+  const { Parser } = loadPackage('tar') as typeof Tar;
   const parser = new Parser({
     // A broken header is an error, not a warning.
     strict: true,
@@ -64,7 +66,7 @@ async function unpackTar(file: string, unpacker: Unpacker, signal: AbortSignal):
   if (failure !== undefined) throw failure;
 }
 
-function fromTar(entry: ReadEntry): ArchiveEntry {
+function fromTar(entry: Tar.ReadEntry): ArchiveEntry {
   return {
     path: entry.path,
     kind: TAR_KINDS[entry.type] ?? 'other',
@@ -86,7 +88,8 @@ const LONGEST_LINK = 4_096;
 
 /** The library itself refuses absolute names, `..` and sizes that are not true. */
 async function unpackZip(file: string, unpacker: Unpacker, signal: AbortSignal): Promise<void> {
-  const zip = await new Promise<yauzl.ZipFile>((resolve, reject) => {
+  const yauzl = loadPackage('yauzl') as typeof Yauzl;
+  const zip = await new Promise<Yauzl.ZipFile>((resolve, reject) => {
     yauzl.open(file, { lazyEntries: true, autoClose: false, strictFileNames: true }, (error, opened) => {
       if (error === null) resolve(opened);
       else reject(error);
@@ -102,13 +105,13 @@ async function unpackZip(file: string, unpacker: Unpacker, signal: AbortSignal):
   }
 }
 
-function nextEntry(zip: yauzl.ZipFile): Promise<yauzl.Entry | undefined> {
+function nextEntry(zip: Yauzl.ZipFile): Promise<Yauzl.Entry | undefined> {
   return new Promise((resolve, reject) => {
     const settle = (act: () => void): void => {
       zip.removeAllListeners('entry').removeAllListeners('end').removeAllListeners('error');
       act();
     };
-    zip.once('entry', (entry: yauzl.Entry) => {
+    zip.once('entry', (entry: Yauzl.Entry) => {
       settle(() => {
         resolve(entry);
       });
@@ -127,7 +130,7 @@ function nextEntry(zip: yauzl.ZipFile): Promise<yauzl.Entry | undefined> {
   });
 }
 
-async function fromZip(zip: yauzl.ZipFile, entry: yauzl.Entry): Promise<ArchiveEntry> {
+async function fromZip(zip: Yauzl.ZipFile, entry: Yauzl.Entry): Promise<ArchiveEntry> {
   const mode = entry.externalFileAttributes >>> 16;
   const isDirectory = entry.fileName.endsWith('/');
   const kind = isDirectory ? 'directory' : (ZIP_KINDS.get(mode & FILE_KIND) ?? 'other');
@@ -136,7 +139,7 @@ async function fromZip(zip: yauzl.ZipFile, entry: yauzl.Entry): Promise<ArchiveE
   return { path: entry.fileName, kind, mode: (mode & 0o777) === 0 ? 0o644 : mode, target, content };
 }
 
-function contentOf(zip: yauzl.ZipFile, entry: yauzl.Entry): Promise<AsyncIterable<Buffer>> {
+function contentOf(zip: Yauzl.ZipFile, entry: Yauzl.Entry): Promise<AsyncIterable<Buffer>> {
   return new Promise((resolve, reject) => {
     zip.openReadStream(entry, (error, stream) => {
       if (error === null) resolve(stream);

@@ -320,19 +320,18 @@ describe('what is checked and refused', () => {
 
   it('is given up at once when the task shall end', async () => {
     using world = new HookWorld();
+    const abort = new AbortController();
     answers.set('/for-ever', (response) => {
       response.writeHead(200);
-      response.write('x');
+      response.write('x', () => {
+        abort.abort(new Error('killed'));
+      });
     });
-    const abort = new AbortController();
     const context = world.context(
       { artifacts: [anArtifact({ source: `${base}/for-ever` })] },
       { signal: abort.signal },
     );
     const work = artifactHook({ ...SMALL, idleMs: 60_000 }).prestart?.(context);
-    setTimeout(() => {
-      abort.abort(new Error('killed'));
-    }, 100);
     await assert.rejects(async () => work, /killed/);
     assert.deepEqual(tree(world.dirs.localDir), []);
   });

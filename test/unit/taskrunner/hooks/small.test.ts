@@ -32,13 +32,9 @@ describe('dispatch_payload', () => {
 
   it('DispatchHook_NoPayload: nothing to do is done', async () => {
     using world = new HookWorld();
-    assert.deepEqual(await dispatchPayloadHook.prestart?.(world.context({ dispatchPayload })), {
-      done: 'always',
-    });
+    assert.equal(await dispatchPayloadHook.prestart?.(world.context({ dispatchPayload })), undefined);
     const payload = Buffer.from('x');
-    assert.deepEqual(await dispatchPayloadHook.prestart?.(world.context({}, { payload })), {
-      done: 'always',
-    });
+    assert.equal(await dispatchPayloadHook.prestart?.(world.context({}, { payload })), undefined);
   });
 
   it('DispatchHook_Error: out of local, or through a link, it is not written', async () => {
