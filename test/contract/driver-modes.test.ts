@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { parseCgroupMounts, type CgroupMounts } from '../../src/executor/cgroup-roots.js';
-import { inForceOfState } from '../../src/executor/in-force.js';
+import { inForceOfState } from '../../src/executor/in-force-record.js';
 import { DriverWorld } from '../helpers/driver-world.js';
 import { until } from '../helpers/until.js';
 
