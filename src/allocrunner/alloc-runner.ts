@@ -19,7 +19,7 @@ import { checksOfTasks } from './checks/task-checks.js';
 import { allDead } from './client-status.js';
 import type { AllocRunnerDeps, AllocSubject, Neighbours } from './deps.js';
 import { decideEnding, nextToEnd, type Ending } from './ending.js';
-import { openRoles, staleTasks, type GatedTask } from './lifecycle-gate.js';
+import { openRoles, tasksToRenew, type GatedTask } from './lifecycle-gate.js';
 import { leftOfShutdownDelayMs } from './run-time.js';
 import { TaskRunners } from './task-runners.js';
 
@@ -199,13 +199,15 @@ export class AllocRunner {
     const ending = decideEnding(this.alloc, tasks);
     // Before the gates: what already has to end must not be set up first.
     if (ending !== undefined) lookAgainInMs.push(...this.#end(ending, tasks));
-    else if (this.#restarting === undefined) this.#renew(tasks);
-    const open = openRoles(tasks, ending === undefined ? this.alloc.generation : 0);
+    const stale = ending === undefined ? tasksToRenew(tasks, this.alloc.generation) : [];
+    if (this.#restarting === undefined) this.#renew(stale);
+    const open = openRoles(tasks, stale.length > 0 ? this.alloc.generation : 0);
     const mayStart =
       ending !== undefined || this.#ports.has(this.#journal.group.ports ?? [], this.alloc.ports);
     if (!mayStart) lookAgainInMs.push(PORT_RETRY_MS);
     else for (const { task } of tasks) if (open.has(roleOf(task))) this.#tasks.get(task.name)?.openGate();
-    if (!this.#finished && allDead(tasks.map(({ record }) => record))) {
+    const mayFinish = stale.length === 0 && this.#restarting === undefined;
+    if (!this.#finished && mayFinish && allDead(tasks.map(({ record }) => record))) {
       this.#finished = true;
       this.#checks.close();
       this.#logger.debug({ status: this.alloc.clientStatus }, 'all tasks of the alloc are dead');
@@ -255,9 +257,8 @@ export class AllocRunner {
   }
 
   /** Takes the tasks into the generation of the alloc: what has ended at once, what runs in the order of an ending. */
-  #renew(tasks: readonly GatedTask[]): void {
+  #renew(stale: readonly GatedTask[]): void {
     const generation = this.alloc.generation ?? 0;
-    const stale = staleTasks(tasks, generation);
     const ended = stale.filter(({ record }) => record.state === 'dead');
     for (const { task } of [...ended, ...nextToEnd(stale)]) {
       this.#tasks.get(task.name)?.renew(generation, 'all tasks of the alloc are restarted, as asked');

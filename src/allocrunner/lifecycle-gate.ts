@@ -38,6 +38,15 @@ export function staleTasks(tasks: readonly GatedTask[], generation: number): rea
   );
 }
 
+/**
+ * The tasks that a restart of the whole alloc has still to take along. None, when one of them has been killed meanwhile:
+ * that is final, so the restart has come too late.
+ */
+export function tasksToRenew(tasks: readonly GatedTask[], generation = 0): readonly GatedTask[] {
+  const stale = staleTasks(tasks, generation);
+  return stale.some(({ record }) => record.killReason !== undefined) ? [] : stale;
+}
+
 /** A sidecar that is being restarted does not hold back mains that had started before. */
 function mainMayStart(tasks: readonly GatedTask[]): boolean {
   const begun = tasks.some(({ task, record }) => roleOf(task) === 'main' && hasBegun(record));

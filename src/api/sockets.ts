@@ -5,10 +5,12 @@
 import { addAbortListener } from 'node:events';
 import { STATUS_CODES, type IncomingMessage, type Server } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { WebSocket, WebSocketServer } from 'ws';
+import type * as Ws from 'ws';
+import type { WebSocket } from 'ws';
 import { orAborted } from '../base/abort.js';
 import { AgentError, describeError, type ErrorCode } from '../base/errors.js';
 import type { Clock, Timer } from '../base/clock.js';
+import { loadPackage } from '../base/lazy.js';
 import type { Logger } from '../base/log.js';
 import { callerOf, decideRefusal, type TcpGuard } from './guard.js';
 import { Query } from './query.js';
@@ -52,7 +54,7 @@ export interface SocketsDeps {
 interface Served {
   readonly route: SocketRoute;
   readonly pattern: RegExp;
-  readonly upgrader: WebSocketServer;
+  readonly upgrader: Ws.WebSocketServer;
 }
 
 /** A websocket, and what it travels on. */
@@ -76,6 +78,7 @@ export class Sockets {
 
   constructor(deps: SocketsDeps) {
     this.#deps = deps;
+    const { WebSocketServer } = loadPackage('ws') as typeof Ws;
     this.#served = deps.routes.flatMap((route) =>
       route.kind === 'socket'
         ? [
@@ -203,7 +206,7 @@ class Pings implements Disposable {
         return;
       }
       this.#unanswered += 1;
-      if (this.#peer.readyState === WebSocket.OPEN) this.#peer.ping();
+      if (this.#peer.readyState === this.#peer.OPEN) this.#peer.ping();
       this.#timer = this.#arm();
     });
   }

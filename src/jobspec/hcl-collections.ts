@@ -2,7 +2,7 @@
 import type { Call } from './hcl-call.js';
 import { list, spec, type FunctionSpec } from './hcl-call.js';
 import { asNumber, asText, boolNode, mapNode, numberNode, textNode } from './hcl-made.js';
-import { isEqual } from './hcl-operators.js';
+import { isEqual, truthOf } from './hcl-operators.js';
 import type { Tree } from './tree.js';
 import { suggest } from './words.js';
 
@@ -193,6 +193,72 @@ export const COLLECTION_FUNCTIONS: readonly (readonly [string, FunctionSpec])[] 
       (call) =>
         call.args.find((arg, index) => call.list(index).items.length > 0 && arg.kind === 'list') ??
         call.fail('all lists are empty'),
+    ),
+  ],
+  [
+    'setintersection',
+    spec(1, Infinity, (call) => {
+      const [first, ...others] = call.args.map((_, index) => call.list(index).items);
+      const isInAll = (item: Tree): boolean =>
+        others.every((other) => other.some((one) => isEqual(one, item)));
+      return list(call, ordered(distinct((first ?? []).filter(isInAll))));
+    }),
+  ],
+  [
+    'setsubtract',
+    spec(2, 2, (call) => {
+      const taken = call.list(1).items;
+      const left = call.list(0).items.filter((item) => !taken.some((one) => isEqual(one, item)));
+      return list(call, ordered(distinct(left)));
+    }),
+  ],
+  [
+    'setproduct',
+    spec(2, Infinity, (call) => {
+      const lists = call.args.map((_, index) => call.list(index).items);
+      call.budget.spend(
+        lists.reduce((product, { length }) => product * length, lists.length),
+        call.at,
+      );
+      const rows = lists.reduce<Tree[][]>(
+        (made, items) => made.flatMap((row) => items.map((item) => [...row, item])),
+        [[]],
+      );
+      return list(
+        call,
+        rows.map((row) => list(call, row)),
+      );
+    }),
+  ],
+  [
+    'chunklist',
+    spec(2, 2, (call) => {
+      const { items } = call.list(0);
+      const size = call.whole(1);
+      if (size < 1) call.fail('a chunk holds at least 1');
+      const begins = items.flatMap((_, index) => (index % size === 0 ? [index] : []));
+      return list(
+        call,
+        begins.map((begin) => list(call, items.slice(begin, begin + size))),
+      );
+    }),
+  ],
+  [
+    'alltrue',
+    spec(1, 1, (call) =>
+      boolNode(
+        call.at,
+        call.list(0).items.every((item) => truthOf(item, 'alltrue()')),
+      ),
+    ),
+  ],
+  [
+    'anytrue',
+    spec(1, 1, (call) =>
+      boolNode(
+        call.at,
+        call.list(0).items.some((item) => truthOf(item, 'anytrue()')),
+      ),
     ),
   ],
   [

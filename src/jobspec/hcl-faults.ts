@@ -104,7 +104,9 @@ function explain(text: string, error: HclNode): OrderedFault {
         return { at: node.from, message, hint: DOLLARS, order: node.from };
       }
       case 'StringLit':
-      case 'QuotedTemplate':
+      case 'QuotedTemplate': {
+        const open = openDirective(node);
+        if (open !== undefined) return open;
         if (text[node.from] === '"' && lacks(node, 'QuotedTemplateEnd')) {
           const isEmptyLabel = node.parent?.name === 'BlockLabel' && text.startsWith('""', node.from);
           const message = isEmptyLabel
@@ -113,7 +115,10 @@ function explain(text: string, error: HclNode): OrderedFault {
           return { at: node.from, message, order: node.from };
         }
         break;
+      }
       case 'HeredocTemplate': {
+        const open = openDirective(node);
+        if (open !== undefined) return open;
         const name = /^<<-?([^\s]*)/.exec(text.slice(node.from))?.[1] ?? '';
         return { at: node.from, message: `this heredoc has no closing line \`${name}\``, order: node.from };
       }
@@ -125,6 +130,20 @@ function explain(text: string, error: HclNode): OrderedFault {
     }
   }
   return unexpected(text, error, order);
+}
+
+/** A `%{ if }` or `%{ for }` that is not closed takes all that follows, the end of the text among it. */
+function openDirective(template: HclNode): OrderedFault | undefined {
+  for (const directive of template.getChildren('TemplateDirective')) {
+    const part = directive.getChild('TemplateIf') ?? directive.getChild('TemplateFor');
+    const word = part?.name === 'TemplateFor' ? 'for' : 'if';
+    if (part === null || !lacks(part, word === 'for' ? 'TemplateForEnd' : 'TemplateIfEnd')) continue;
+    // The inner one may be what is open.
+    const inner = openDirective(part);
+    const message = `this \`%{ ${word} … }\` has no \`%{ end${word} }\``;
+    return inner ?? { at: part.from, message, hint: 'for a literal `%{` write `%%{`', order: template.from };
+  }
+  return undefined;
 }
 
 function unclosed(text: string, block: HclNode, order: number): OrderedFault {

@@ -7,6 +7,7 @@ import { type Call, list, spec, text, type FunctionSpec } from './hcl-call.js';
 import { COLLECTION_FUNCTIONS, distinct, ordered } from './hcl-collections.js';
 import { FORMAT_FUNCTIONS } from './hcl-format.js';
 import { boolNode, ExpressionFault, numberNode, plainNode, textNode } from './hcl-made.js';
+import { REGEX_FUNCTIONS, replacePattern } from './hcl-regex.js';
 import { toPlain, type Tree } from './tree.js';
 import { suggest } from './words.js';
 
@@ -168,7 +169,8 @@ export const FUNCTIONS: ReadonlyMap<string, FunctionSpec> = new Map<string, Func
     'replace',
     spec(3, 3, (call) => {
       const [value, from, to] = [call.knownText(0), call.knownText(1), call.textOf(2)];
-      if (/^\/.*\/$/.test(from)) call.fail('regular expressions are not supported', 'give the text itself');
+      const pattern = /^\/([^]+)\/$/.exec(from)?.[1];
+      if (pattern !== undefined) return replacePattern(call, { subject: value, pattern, by: to });
       return text(call, from === '' ? value : value.split(from).join(to));
     }),
   ],
@@ -199,13 +201,16 @@ export const FUNCTIONS: ReadonlyMap<string, FunctionSpec> = new Map<string, Func
       ),
     ),
   ],
+  ['strlen', spec(1, 1, (call) => numberNode(call.at, Array.from(call.knownText(0)).length))],
   ...FORMAT_FUNCTIONS,
+  ...REGEX_FUNCTIONS,
   // Numbers
   ['abs', onNumber(Math.abs)],
   ['ceil', onNumber(Math.ceil)],
   ['floor', onNumber(Math.floor)],
   ['signum', onNumber(Math.sign)],
   ['pow', spec(2, 2, (call) => numberNode(call.at, call.number(0) ** call.number(1)))],
+  ['log', spec(2, 2, (call) => numberNode(call.at, Math.log(call.number(0)) / Math.log(call.number(1))))],
   ['min', spec(1, Infinity, (call) => numberNode(call.at, Math.min(...call.numbers())))],
   ['max', spec(1, Infinity, (call) => numberNode(call.at, Math.max(...call.numbers())))],
   [

@@ -1,12 +1,5 @@
 /** Owns the text inside HCL strings and heredocs: escapes, indentation, and which `${…}` are left for the run time. */
 
-/** A piece of a template: text as it is written, or what was made of a `${…}`. */
-export interface Piece {
-  readonly kind: 'literal' | 'made';
-  readonly text: string;
-  readonly at: number;
-}
-
 export type TextResult =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly at: number; readonly message: string; readonly hint?: string };
@@ -49,7 +42,7 @@ function codePoint(value: number): string | undefined {
 }
 
 /** `%%{` is HCL's way to write `%{`, which has no meaning at run time. */
-function undoPercent(text: string): string {
+export function undoPercent(text: string): string {
   return text.replaceAll('%%{', '%{');
 }
 
@@ -70,19 +63,27 @@ export function shorten(text: string): string {
   return line.length > 40 ? `${line.slice(0, 39)}…` : line;
 }
 
-/** Stands for what was made while the indentation is taken off. No file with a NUL in it is read. */
+/** Stands for what is filled in while the indentation is taken off. No file with a NUL in it is read. */
 const STAND_IN = '\0';
 
 /**
- * The text of a heredoc from its pieces (all between the opening line's end and the closing line).
- * @param indented `<<-`: the smallest indentation of its lines is taken off each line
+ * The literal texts of a `<<-` heredoc, something being filled in between each two, without the smallest indentation of
+ * their lines.
  */
-export function joinHeredoc(pieces: readonly Piece[], indented: boolean): string {
-  const source = pieces.map(({ kind, text }) => (kind === 'literal' ? undoPercent(text) : STAND_IN)).join('');
-  const made = pieces.filter(({ kind }) => kind === 'made').map(({ text }) => text);
-  let next = 0;
-  // What was made may have lines of its own; they are no lines of the heredoc.
-  return (indented ? dedent(source) : source).replaceAll(STAND_IN, () => made[next++] ?? '');
+export function dedentAll(texts: readonly string[]): readonly string[] {
+  return dedent(texts.join(STAND_IN)).split(STAND_IN);
+}
+
+/** Without the white space at its beginning, up to the end of the line: what `~}` takes. HCL looks no further. */
+export function trimLineStart(text: string): string {
+  const end = text.indexOf('\n') + 1 || text.length;
+  return text.slice(0, end).trimStart() + text.slice(end);
+}
+
+/** Without the white space at the end of its last line, the line's own end among it: what `%{~` and `${~` take. */
+export function trimLineEnd(text: string): string {
+  const begin = text.lastIndexOf('\n', text.length - 2) + 1;
+  return text.slice(0, begin) + text.slice(begin).trimEnd();
 }
 
 /** Lines of nothing but white space neither count nor change, as in HCL. */

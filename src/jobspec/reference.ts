@@ -48,7 +48,7 @@ Check a file with \`holdfast validate FILE\`, run it with \`holdfast run FILE\`.
 
 | extension | format |
 |---|---|
-| \`.hcl\`, \`.nomad\`, \`.nomad.hcl\` | HCL, with variables, locals, functions and the other expressions of Nomad's job files: see below. Template directives (\`%{ if … }\`) are not supported yet |
+| \`.hcl\`, \`.nomad\`, \`.nomad.hcl\` | HCL, with variables, locals, functions, template directives and the other expressions of Nomad's job files: see below |
 | \`.yaml\`, \`.yml\` | The same keys. A block with a label is a map by name: \`job: { web: { group: { site: { task: { … } } } } }\`, or a list of maps with \`name\` |
 | \`.json\` | Nomad's API JSON, with or without the outer \`{"Job": …}\`: CamelCase keys, durations as nanoseconds or text |
 

@@ -92,6 +92,7 @@ export class Scheduler {
       if (changes.length > 0) await store.commit(changes, { whenRefused: 'reject' });
       failpoint('scheduler.after_job');
       begun?.act();
+      if (begun !== undefined) await this.#turns.yield();
       await this.#turns.evaluate(spec.id, { retryFailed: before !== undefined });
       this.#launcher.start();
       return this.#evaluated(job, { unchanged: same, triggeredBy: 'job-register', beganAfter });
@@ -133,6 +134,7 @@ export class Scheduler {
         throw error;
       }
       ending.act();
+      if (ending.changes.length > 0) await this.#turns.yield();
       if (options.noShutdownDelay) await this.#hurry(jobId);
       await this.#turns.evaluate(jobId, { job, noShutdownDelay: options.noShutdownDelay });
       return this.#evaluated(job, { unchanged, triggeredBy: 'job-deregister', beganAfter });
@@ -214,6 +216,7 @@ export class Scheduler {
     ];
     if (changes.length > 0) await store.commit(changes, { whenRefused: 'reject' });
     begun?.act();
+    if (isNew) await this.#turns.yield();
     if (isNew) await this.#turns.evaluate(child.id, {});
     const triggeredBy = child.dispatched === true ? 'job-register' : 'periodic-job';
     const done = await this.#evaluated(child, { unchanged: !isNew, triggeredBy, beganAfter });

@@ -27,7 +27,7 @@ test('G35: npm run bench -- --quick prints a ratio for every measure', async () 
     'exit → on record, p99',
     'executor, text + data',
     ...(process.getuid?.() === 0 ? ['executor memory'] : []),
-    're-attach 3 tasks',
+    ...['re-attach 3 tasks', '… and the API tells so'],
     ...['2 MB of log lines', '2 MB of log lines'],
     'feed, 50 readers',
   ]);

@@ -121,6 +121,48 @@ describe('restart of all tasks', () => {
     }
   });
 
+  it('is carried out although the last task ends while it is stored, and the alloc is over after it', async () => {
+    const once = one('main', { restart: aPolicy({ attempts: 0 }) });
+    for (let turns = 0; turns < 8; turns++) {
+      for (const isKilled of [false, true]) {
+        const scene = await Scene.up([once], { type: 'batch' });
+        scene.rig.world.exit(scene.workload(), EXIT_0);
+        const asked = scene.runner().restartAll();
+        const answer = asked.then(
+          () => 'restarted',
+          () => 'refused',
+        );
+        for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
+        if (isKilled) {
+          scene.rig.kill();
+          await scene.rig.start();
+        }
+        await scene.rig.pass(10_000);
+        const isWished = scene.alloc().generation === 1;
+        assert.equal(scene.rig.world.spawned, isWished ? 2 : 1);
+        if (!isKilled) assert.equal(await answer, isWished ? 'restarted' : 'refused');
+        await scene.stop();
+        await scene.rig.pass(10_000);
+        scene.over();
+      }
+    }
+  });
+
+  it('comes too late when the others were killed before it was stored', async () => {
+    const scene = await Scene.up([side, main, last], {
+      type: 'batch',
+    });
+    scene.rig.world.exit(scene.workload('main'), EXIT_0);
+    const asked = scene.runner().restartAll();
+    await scene.rig.settle();
+    await asked.catch(() => undefined);
+    for (let times = 0; times < 4; times++) {
+      for (const run of scene.rig.world.live()) if (run.task !== 'side') scene.rig.world.exit(run, EXIT_0);
+      await scene.rig.pass(10_000);
+    }
+    scene.over();
+  });
+
   it('is refused when the alloc is being ended or is over', async () => {
     const scene = await Scene.up([one('main', { restart: aPolicy({ attempts: 0 }) }), one('other')]);
     scene.rig.world.obeysAfterMs = 1_000;
