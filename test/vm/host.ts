@@ -79,6 +79,7 @@ export function shellJob(
     readonly restart?: object;
     readonly resources?: object;
     readonly driver?: 'raw_exec' | 'exec';
+    readonly killTimeout?: number;
     readonly config?: object;
   } = {},
 ): object {
@@ -95,7 +96,7 @@ export function shellJob(
             Driver: more.driver ?? 'raw_exec',
             Config: { command: '/bin/sh', args: ['-c', script], ...more.config },
             KillSignal: 'SIGTERM',
-            KillTimeout: 5e9,
+            KillTimeout: more.killTimeout ?? 5e9,
             RestartPolicy: more.restart ?? { Attempts: 0, Mode: 'fail' },
             Resources: { CPU: 50, MemoryMB: 32, ...more.resources },
           },
