@@ -8,8 +8,9 @@ import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { InForceJson, Node } from '../../src/api/wire.js';
 import { parseCores } from '../../src/executor/cores.js';
+import type { TaskView } from '../helpers/agent-api.js';
+import { RealAgent } from '../helpers/real-agent.js';
 import { until } from '../helpers/until.js';
-import { RealAgent, type TaskView } from '../helpers/real-agent.js';
 
 const EXAMPLES = fileURLToPath(new URL('../../../examples', import.meta.url));
 

@@ -4,7 +4,8 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync }
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { isAlive, readProcessStat, type ProcessRef } from '../../src/base/host.js';
-import { RealAgent, type TaskView } from '../helpers/real-agent.js';
+import type { TaskView } from '../helpers/agent-api.js';
+import { RealAgent } from '../helpers/real-agent.js';
 import { until } from '../helpers/until.js';
 
 /** Less than the second that a timer anywhere on the way would take. */

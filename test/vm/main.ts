@@ -10,7 +10,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { until } from '../helpers/until.js';
-import { GuestHost, shellJob, STEADY, type GuestTask } from './host.js';
+import type { TaskView } from '../helpers/agent-api.js';
+import { GuestHost, shellJob, STEADY } from './host.js';
 import { lacking, makeCodeDisk, makeDataDisk, prepareImage } from './image.js';
 import { Machine } from './machine.js';
 
@@ -66,7 +67,7 @@ async function untouched(what: string, blow: () => Promise<void>): Promise<void>
 /** What must be true after every boot: the ends nobody saw are unknown, and all run again. */
 async function afterReboot(what: string, kinds: readonly string[]): Promise<void> {
   await host.answers();
-  const isUp = ({ state }: GuestTask): boolean => state.State === 'running' && state.Holdfast.Pid !== null;
+  const isUp = ({ state }: TaskView): boolean => state.State === 'running' && state.Holdfast.Pid !== null;
   const tasks = [
     ...(await host.untilTasks('steady', `runs again after ${what}`, (all) => all.filter(isUp).length === 3)),
     ...(await host.untilTasks('boxed', `runs again after ${what}`, (all) => all.some(isUp))),
