@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RealAgent } from '../test/helpers/real-agent.js';
-import { type TaskView } from '../test/helpers/real-agent.js';
+import type { TaskView } from '../test/helpers/agent-api.js';
 import { until } from '../test/helpers/until.js';
 import { readGaps, readStarts, type Floor } from './floor.js';
 

@@ -11,6 +11,12 @@ variable "limits" {
   default = true
 }
 
+# Time to look at it.
+variable "seconds" {
+  type    = number
+  default = 2
+}
+
 variable "volume" {
   type    = string
   default = ""
@@ -45,7 +51,7 @@ grep -E '^(NoNewPrivs|Seccomp|CapBnd|Cpus_allowed_list)' /proc/self/status
 echo "open files: $(ulimit -n), umask $(umask)"
 ls -1 /sys/class/net
 if [ -d /shared ]; then ls -1 /shared; fi
-sleep 2
+sleep ${var.seconds}
 EOT
         ]
         work_dir = "/local"

@@ -53,8 +53,8 @@ static void set_at_most(int resource, rlim_t soft, rlim_t hard) {
 /* `name soft hard`, -1 = unlimited. */
 static int set_limit(const char *text) {
 	size_t len = strcspn(text, " ");
-	char *at, *end;
-	long long soft = strtoll(text + len, &at, 10), hard = strtoll(at, &end, 10);
+	const char *at, *end;
+	int64_t soft = read_number(text + len, &at), hard = read_number(at, &end);
 	if (at == text + len || end == at || *end != '\0')
 		return -EINVAL;
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {

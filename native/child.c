@@ -57,9 +57,9 @@ static int join_groups(struct child *c, enum stage *ret_stage) {
  */
 int set_oom_score(int64_t wanted) {
 	char buf[32];
-	long now = 0;
+	int64_t now = 0;
 	if (read_file_at(-1, "/proc/self/oom_score_adj", buf, sizeof buf) > 0)
-		now = strtol(buf, NULL, 10);
+		now = read_number(buf, NULL);
 	if (now == wanted)
 		return 0;
 	(void) format_text(buf, sizeof buf, "%lld", (long long) wanted);

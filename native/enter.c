@@ -1,6 +1,6 @@
 /*
- * enter.c - a command in a running workload: finds the workload by (boot, pid, start time), makes a process for the
- * command that has joined its cgroup, namespaces, root, user, limits and environment, and hands over to session.c.
+ * enter.c - a command in a running workload: makes a process for the command that has joined the workload's world (world.c)
+ * and has its user, privileges and environment, and hands over to session.c.
  *
  *   enter, child of the agent     stays outside, sees the end, kills what is left of the session
  *     the command                 a session of its own (and a terminal, with `tty`), in the workload's world
@@ -27,158 +27,9 @@
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define DEFAULT_TERM "TERM=xterm"
 
-/* The pid namespace first: it holds for children only, so that the one outside joins it. */
-static const struct {
-	const char *name;
-	int flag;
-} spaces[] = {
-	{ "pid", CLONE_NEWPID }, { "user", CLONE_NEWUSER }, { "mnt", CLONE_NEWNS },       { "uts", CLONE_NEWUTS },
-	{ "ipc", CLONE_NEWIPC }, { "net", CLONE_NEWNET },   { "cgroup", CLONE_NEWCGROUP },
-};
-
-/* Joined by the one outside, whose children are born there: the user namespace lends it the right to join the rest. */
-#define OUTSIDE (CLONE_NEWPID | CLONE_NEWUSER)
-
 static bool is_word(const char *text) {
 	size_t len = strlen(text);
 	return len > 0 && len <= 64 && strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz-") == len;
-}
-
-/* The workload that the run has on record, if that is what is there now. */
-static int find_leader(struct session *s) {
-	char status[STATUS_CAP];
-	struct leader *l = &s->leader;
-	struct proc_stat stat;
-	uint64_t pid = 0;
-	if (read_file_at(s->x->dir, "status", status, sizeof status) < 0)
-		return -ESRCH;
-	if (find_number(status, "pid", '=', &pid) < 0 || pid < 2 || pid > INT32_MAX ||
-	    find_number(status, "pid_start", '=', &l->start_ticks) < 0)
-		return -ESRCH;
-	l->pid = (pid_t) pid;
-	l->pidfd = pidfd_of(l->pid);
-	if (l->pidfd < 0)
-		return -ESRCH;
-	/* Looked at after the pidfd was opened: from here on the pidfd is the workload or nobody. */
-	if (proc_stat_read(l->pid, &stat) < 0 || stat.start_ticks != l->start_ticks ||
-	    stat.state == 'Z' || stat.state == 'X' || strcmp(stat.comm, EXECUTOR_COMM) == 0)
-		return -ESRCH;
-	return 0;
-}
-
-/*
- * Which namespaces, and which root, are not ours. An ordinary user can join them by way of a user namespace of their
- * own only.
- */
-static int find_world(struct session *s) {
-	char theirs[64], ours[32];
-	struct stat a, b;
-	for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
-		(void) format_text(theirs, sizeof theirs, "/proc/%d/ns/%s", s->leader.pid, spaces[i].name);
-		(void) format_text(ours, sizeof ours, "/proc/self/ns/%s", spaces[i].name);
-		if (stat(ours, &a) < 0)
-			continue; /* This kernel does not have it. */
-		if (stat(theirs, &b) < 0)
-			return -errno;
-		if (a.st_ino != b.st_ino || a.st_dev != b.st_dev)
-			s->spaces |= spaces[i].flag;
-	}
-	if (geteuid() != 0 && !(s->spaces & CLONE_NEWUSER)) {
-		s->spaces = 0;
-		return 0;
-	}
-	(void) format_text(theirs, sizeof theirs, "/proc/%d/root", s->leader.pid);
-	int root = open(theirs, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0 || fstat(root, &b) < 0 || stat("/", &a) < 0)
-		return -errno;
-	if (a.st_ino != b.st_ino || a.st_dev != b.st_dev || s->spaces & CLONE_NEWNS)
-		s->root = root;
-	else
-		(void) close(root);
-	return 0;
-}
-
-/*
- * A group of its own below the workload's leaf: counted and limited with the workload, ended with it, and still to be
- * ended alone. Without one the session is in the leaf itself.
- */
-static void make_cgroup(struct session *s) {
-	const char *leaf = s->x->spec.cgroup;
-	int n = leaf ? format_text(s->cgroup, sizeof s->cgroup, "%s/session-%s", leaf, s->id) : -1;
-	if (n <= 0 || (size_t) n >= sizeof s->cgroup || mkdir(s->cgroup, 0755) < 0)
-		s->cgroup[0] = '\0';
-}
-
-static int join_cgroups(const struct session *s) {
-	char path[4096 + 32];
-	const char *group = *s->cgroup ? s->cgroup : s->x->spec.cgroup;
-	if (group) {
-		(void) format_text(path, sizeof path, "%s/cgroup.procs", group);
-		int r = write_file(path, "0");
-		if (r < 0)
-			return r;
-	}
-	for (char **procs = s->x->spec.join_procs; *procs; procs++) {
-		int r = write_file(*procs, "0");
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* In the order of /proc/<pid>/limits. prlimit() would want CAP_SYS_RESOURCE to read those of another user. */
-static const struct {
-	const char *name;
-	int which;
-} limits[] = {
-	{ "Max cpu time", RLIMIT_CPU },
-	{ "Max file size", RLIMIT_FSIZE },
-	{ "Max data size", RLIMIT_DATA },
-	{ "Max stack size", RLIMIT_STACK },
-	{ "Max core file size", RLIMIT_CORE },
-	{ "Max resident set", RLIMIT_RSS },
-	{ "Max processes", RLIMIT_NPROC },
-	{ "Max open files", RLIMIT_NOFILE },
-	{ "Max locked memory", RLIMIT_MEMLOCK },
-	{ "Max address space", RLIMIT_AS },
-	{ "Max file locks", RLIMIT_LOCKS },
-	{ "Max pending signals", RLIMIT_SIGPENDING },
-	{ "Max msgqueue size", RLIMIT_MSGQUEUE },
-	{ "Max nice priority", RLIMIT_NICE },
-	{ "Max realtime priority", RLIMIT_RTPRIO },
-	{ "Max realtime timeout", RLIMIT_RTTIME },
-};
-
-static rlim_t limit_of(const char *text) {
-	return strncmp(text, "unlimited", strlen("unlimited")) == 0 ? RLIM_INFINITY : (rlim_t) strtoull(text, NULL, 10);
-}
-
-/* A limit that we may not raise that far is left as high as it can be. */
-static int take_limits(const struct session *s) {
-	char path[32], text[4096];
-	(void) format_text(path, sizeof path, "/proc/%d/limits", s->leader.pid);
-	ssize_t n = read_file_at(-1, path, text, sizeof text);
-	if (n < 0)
-		return n == -EACCES ? 0 : (int) n;
-	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
-		const char *line = strstr(text, limits[i].name);
-		struct rlimit ours;
-		if (!line)
-			continue;
-		const char *soft = line + strlen(limits[i].name);
-		soft += strspn(soft, " ");
-		const char *hard = soft + strcspn(soft, " ");
-		hard += strspn(hard, " ");
-		struct rlimit theirs = { .rlim_cur = limit_of(soft), .rlim_max = limit_of(hard) };
-		if (setrlimit(limits[i].which, &theirs) == 0)
-			continue;
-		if (getrlimit(limits[i].which, &ours) < 0)
-			return -errno;
-		ours.rlim_cur = theirs.rlim_cur < ours.rlim_max ? theirs.rlim_cur : ours.rlim_max;
-		if (setrlimit(limits[i].which, &ours) < 0)
-			return -errno;
-	}
-	return 0;
 }
 
 /* The ends of the pipes that the command gets as 0, 1, 2; or the terminal that is there already. */
@@ -198,17 +49,6 @@ static int take_stdio(const struct session *s, const int ends[RELAYS], int repor
 		if (keep[i] >= 0 && fcntl(keep[i], F_SETFD, FD_CLOEXEC) < 0)
 			return -errno;
 	}
-	return 0;
-}
-
-static int join_world(const struct session *s, enum enter_stage *ret_stage) {
-	*ret_stage = ENTER_NAMESPACES;
-	int flags = s->spaces & ~OUTSIDE;
-	if (flags != 0 && syscall(SYS_setns, s->leader.pidfd, flags) < 0)
-		return -errno;
-	*ret_stage = ENTER_ROOT;
-	if (s->root >= 0 && (fchdir(s->root) < 0 || chroot(".") < 0))
-		return -errno;
 	return 0;
 }
 
@@ -316,20 +156,6 @@ static int make_relay(struct session *s, int fd, int *ret_end) {
 	return 0;
 }
 
-static int join_outside(const struct session *s) {
-	pid_t parent = getppid();
-	if (syscall(SYS_setns, s->leader.pidfd, s->spaces & OUTSIDE) < 0)
-		return -errno;
-	/* New credentials undo it. */
-	if (s->spaces & CLONE_NEWUSER && prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0) < 0)
-		return -errno;
-	if (getppid() != parent) {
-		errno = ECHILD;
-		return -ECHILD;
-	}
-	return 0;
-}
-
 static int start_command(struct session *s) {
 	int ends[RELAYS] = { -1, -1, -1 }, report[2], r;
 	for (int fd = 0; fd < RELAYS && !s->tty; fd++) {
@@ -338,7 +164,7 @@ static int start_command(struct session *s) {
 	}
 	if (pipe2(report, O_CLOEXEC) < 0)
 		return -errno;
-	if (s->spaces & OUTSIDE && join_outside(s) < 0) {
+	if (join_outside(s) < 0) {
 		session_tell(s, ENTER_NAMESPACES, errno);
 		_exit(126);
 	}
@@ -422,7 +248,7 @@ int enter(struct executor *x, int argc, char **argv) {
 	s.result = openat(x->dir, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 	int r = x->dir < 0 ? -errno : spec_load(x->dir, &x->spec, &why);
 	if (r == 0)
-		r = become_session(&s, (pid_t) strtol(argv[2], NULL, 10));
+		r = become_session(&s, (pid_t) read_number(argv[2], NULL));
 	if (r == 0 && s.tty)
 		r = add_term(&x->spec);
 	enum enter_stage stage = ENTER_SETUP;

@@ -135,7 +135,7 @@ uint64_t signal_tree(struct executor *x, int signal) {
 		for (long at = 0; at < n;) {
 			const struct entry *e = (const struct entry *) (buf + at);
 			at += e->size;
-			long pid = strtol(e->name, NULL, 10);
+			int64_t pid = read_number(e->name, NULL);
 			if (pid > 1 && signal_member(x, (pid_t) pid, signal))
 				found++;
 		}

@@ -30,10 +30,9 @@ static int look_up(const char *user, struct identity *ret_id) {
 	errno = 0;
 	const struct passwd *pw = getpwnam(user);
 	if (!pw) {
-		char *end;
-		errno = 0;
-		unsigned long n = strtoul(user, &end, 10);
-		if (user[0] < '0' || user[0] > '9' || *end != '\0' || errno != 0 || n >= UINT32_MAX)
+		const char *end;
+		int64_t n = read_number(user, &end);
+		if (user[0] < '0' || user[0] > '9' || *end != '\0' || n >= UINT32_MAX)
 			return -ENOENT;
 		pw = getpwuid((uid_t) n);
 		if (!pw) {

@@ -354,18 +354,16 @@ static int scan(struct executor *x) {
 			if (strncmp(e->d_name, x->spec.log_name, len) != 0 || rest[0] != '.' ||
 			    strncmp(rest + 1, s->name, name) != 0 || rest[1 + name] != '.')
 				continue;
-			char *end;
-			const char *digits = rest + name + 2;
-			errno = 0;
-			unsigned long n = strtoul(digits, &end, 10);
-			bool is_number = *digits >= '0' && *digits <= '9' && errno == 0 && n < UINT32_MAX;
+			const char *digits = rest + name + 2, *end;
+			int64_t n = read_number(digits, &end);
+			bool is_number = *digits >= '0' && *digits <= '9' && n < UINT32_MAX;
 			/* One that is compressed is complete: the next is to be written. */
 			if (is_number && strcmp(end, COMPRESSED) == 0)
 				n++;
 			else if (*end != '\0')
 				is_number = false;
-			if (is_number && n > s->index)
-				s->index = n;
+			if (is_number && (uint64_t) n > s->index)
+				s->index = (uint64_t) n;
 		}
 	}
 	(void) closedir(d);

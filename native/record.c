@@ -143,7 +143,7 @@ static uint64_t read_memory_peak(const struct executor *x) {
 	char buf[64];
 	if (!x->spec.memory_peak || read_file_at(-1, x->spec.memory_peak, buf, sizeof buf) < 0)
 		return 0;
-	return strtoull(buf, NULL, 10);
+	return (uint64_t) read_number(buf, NULL);
 }
 
 static void add_outcome(struct text *t, const struct outcome *o) {

@@ -1,6 +1,7 @@
 /*
- * session.h - one command in a running workload: `holdfast-executor enter`. enter.c finds the workload and makes
- * the command's process; session.c stays beside it until both are over. Neither touches the workload's executor.
+ * session.h - one command in a running workload: `holdfast-executor enter`. world.c finds the workload and joins what it
+ * lives in, enter.c makes the command's process, session.c stays beside it until both are over. None touches the
+ * workload's executor.
  */
 #pragma once
 
@@ -70,6 +71,24 @@ struct session {
 
 /* enter.c: the whole life of `enter`; gives its exit status, or ends by the command's signal. */
 int enter(struct executor *x, int argc, char **argv);
+/* world.c: the workload that the run has on record, if that is what is there now; else -ESRCH. */
+int find_leader(struct session *s);
+/*
+ * Which namespaces, and which root, are not ours. An ordinary user can join them by way of a user namespace of their
+ * own only.
+ */
+int find_world(struct session *s);
+/*
+ * A group of its own below the workload's leaf: counted and limited with the workload, ended with it, and still to be
+ * ended alone. Without one the session is in the leaf itself.
+ */
+void make_cgroup(struct session *s);
+/* For the one outside, whose children are born in its pid namespace; join_world() is for the command's own process. */
+int join_outside(const struct session *s);
+int join_cgroups(const struct session *s);
+int join_world(const struct session *s, enum enter_stage *ret_stage);
+/* A limit that we may not raise that far is left as high as it can be. */
+int take_limits(const struct session *s);
 /* session.c: from the birth of the command to the end of the session. */
 int session_run(struct session *s);
 /* The session's result for the agent. Best effort: the exit status says nearly the same. */

@@ -103,6 +103,26 @@ int write_file(const char *path, const char *value) {
 	return write(fd, value, strlen(value)) < 0 ? -errno : 0;
 }
 
+int64_t read_number(const char *text, const char **ret_end) {
+	const char *at = text + strspn(text, " \t");
+	bool negative = *at == '-';
+	if (*at == '-' || *at == '+')
+		at++;
+	bool is_number = *at >= '0' && *at <= '9';
+	/* Counted downwards: there is one more of the negative ones. */
+	int64_t value = 0;
+	for (; *at >= '0' && *at <= '9'; at++) {
+		int64_t next;
+		value = __builtin_mul_overflow(value, 10, &next) || __builtin_sub_overflow(next, *at - '0', &next) ? INT64_MIN :
+														      next;
+	}
+	if (ret_end)
+		*ret_end = is_number ? at : text;
+	if (negative)
+		return value;
+	return value == INT64_MIN ? INT64_MAX : -value;
+}
+
 int find_number(const char *text, const char *key, char separator, uint64_t *ret_value) {
 	size_t len = strlen(key);
 	for (const char *line = text; line; line = strchr(line, '\n')) {
@@ -110,12 +130,11 @@ int find_number(const char *text, const char *key, char separator, uint64_t *ret
 			line++;
 		if (strncmp(line, key, len) != 0 || line[len] != separator)
 			continue;
-		char *end;
-		errno = 0;
-		unsigned long long value = strtoull(line + len + 1, &end, 10);
-		if (errno != 0 || end == line + len + 1)
+		const char *end;
+		int64_t value = read_number(line + len + 1, &end);
+		if (value < 0 || end == line + len + 1)
 			return -ENOENT;
-		*ret_value = value;
+		*ret_value = (uint64_t) value;
 		return 0;
 	}
 	return -ENOENT;
@@ -125,7 +144,7 @@ int find_number(const char *text, const char *key, char separator, uint64_t *ret
 static uint64_t number_after(const char *p, int count) {
 	for (; *p != '\0'; p++) {
 		if (*p == ' ' && --count == 0)
-			return strtoull(p + 1, NULL, 10);
+			return (uint64_t) read_number(p + 1, NULL);
 	}
 	return 0;
 }
@@ -155,7 +174,7 @@ int proc_stat_read(pid_t pid, struct proc_stat *ret_stat) {
 					.pgrp = (pid_t) number_after(p, 2),
 					.session = (pid_t) number_after(p, 3),
 					.start_ticks = start,
-					.exit_status = last ? (int) strtol(last, NULL, 10) : 0 };
+					.exit_status = last ? (int) read_number(last, NULL) : 0 };
 	(void) format_text(ret_stat->comm, sizeof ret_stat->comm, "%.*s", (int) (comm_end - name - 1), name + 1);
 	return 0;
 }

@@ -48,6 +48,11 @@ int write_full(int fd, const void *data, size_t len);
 ssize_t read_file_at(int dir, const char *path, char *buf, size_t cap);
 /* Writes `value` into an existing file, in one write. Returns 0 or -errno. */
 int write_file(const char *path, const char *value);
+/*
+ * Reads a decimal number as strtoll(3) does: blanks and a sign may stand before it, and what is beyond an int64_t stays at its
+ * end. *ret_end is where it stopped, or `text` when there is no number; it may be NULL. The strtoll of musl is 2 KiB.
+ */
+int64_t read_number(const char *text, const char **ret_end);
 /* Finds the line `key<separator>number` in text. Returns 0, or -ENOENT when it is not there or no number. */
 int find_number(const char *text, const char *key, char separator, uint64_t *ret_value);
 

@@ -71,7 +71,13 @@ export async function startAgent(
     const bootId = readBootId();
     const dataDir = new DataDir(config.dataDir);
     await dataDir.make();
-    const store = openSqliteStore({ path: dataDir.stateDb, clock, logger, bootId });
+    const store = openSqliteStore({
+      path: dataDir.stateDb,
+      clock,
+      logger,
+      bootId,
+      limits: config.feed,
+    });
     scope.add('store', () => store.close());
     await bindToHost(store, logger, {
       mark: readMachineMark(),

@@ -6,6 +6,7 @@ import { LOG_LEVELS, type LogLevel } from '../base/log.js';
 import { defaultDataDir, socketPath } from '../base/paths.js';
 import type { KnownToken } from '../base/tokens.js';
 import { USUAL_USER_RULES } from '../taskrunner/hooks/validate.js';
+import { DEFAULT_STORE_LIMITS, type StoreLimits } from '../state/limits.js';
 import type { CollectorLimits } from '../scheduler/collector.js';
 import type { ExecSettings } from '../drivers/exec.js';
 import { DEFAULT_CGROUP_ROOT } from '../executor/cgroups.js';
@@ -35,6 +36,8 @@ export interface AgentConfig {
   readonly nodeName: string | undefined;
   readonly datacenter: string;
   readonly meta: Readonly<Record<string, string>>;
+  /** How much of the feed is held for readers that come back. */
+  readonly feed: Pick<StoreLimits, 'feedRows' | 'feedAgeMs' | 'feedBytes'>;
   /** What is forgotten, and when. */
   readonly gc: CollectorLimits;
   /** What tasks of the driver exec see and may. */
@@ -49,6 +52,8 @@ export interface AgentConfig {
   /** What templates may read of this host, besides the directories of their tasks. */
   readonly templateHostPaths: readonly string[];
 }
+
+const MIB = 2 ** 20;
 
 /** What the command line may say; undefined = not said. */
 export interface AgentOptions {
@@ -86,6 +91,11 @@ export async function readAgentConfig(
     nodeName: file.name,
     datacenter: file.datacenter ?? 'dc1',
     meta: file.meta ?? {},
+    feed: {
+      feedRows: file.feed_rows ?? DEFAULT_STORE_LIMITS.feedRows,
+      feedAgeMs: file.feed_age ?? DEFAULT_STORE_LIMITS.feedAgeMs,
+      feedBytes: file.feed_size === undefined ? DEFAULT_STORE_LIMITS.feedBytes : file.feed_size * MIB,
+    },
     gc: {
       intervalMs: file.gc_interval ?? 60_000,
       maxAllocs: file.gc_max_allocs ?? 50,

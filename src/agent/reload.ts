@@ -32,6 +32,7 @@ const NAMES: Readonly<Record<keyof AgentConfig, string>> = {
   nodeName: 'name',
   datacenter: 'datacenter',
   meta: 'meta',
+  feed: 'feed_…',
   gc: 'gc_…',
   exec: 'chroot_env or allow_caps',
   hostVolumes: 'host_volume',

@@ -19,7 +19,7 @@ import { checksOfTasks } from './checks/task-checks.js';
 import { allDead } from './client-status.js';
 import type { AllocRunnerDeps, AllocSubject, Neighbours } from './deps.js';
 import { decideEnding, nextToEnd, type Ending } from './ending.js';
-import { openRoles, tasksToRenew, type GatedTask } from './lifecycle-gate.js';
+import { openRoles, tasksToRenew, whyClosed, type GatedTask } from './lifecycle-gate.js';
 import { leftOfShutdownDelayMs } from './run-time.js';
 import { TaskRunners } from './task-runners.js';
 
@@ -205,7 +205,13 @@ export class AllocRunner {
     const mayStart =
       ending !== undefined || this.#ports.has(this.#journal.group.ports ?? [], this.alloc.ports);
     if (!mayStart) lookAgainInMs.push(PORT_RETRY_MS);
-    else for (const { task } of tasks) if (open.has(roleOf(task))) this.#tasks.get(task.name)?.openGate();
+    else {
+      for (const one of tasks) {
+        const runner = this.#tasks.get(one.task.name);
+        if (open.has(roleOf(one.task))) runner?.openGate();
+        else if (ending === undefined) runner?.hold(whyClosed(one, tasks, this.alloc.generation));
+      }
+    }
     const mayFinish = stale.length === 0 && this.#restarting === undefined;
     if (!this.#finished && mayFinish && allDead(tasks.map(({ record }) => record))) {
       this.#finished = true;

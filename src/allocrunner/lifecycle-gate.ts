@@ -31,6 +31,25 @@ export function openRoles(tasks: readonly GatedTask[], generation = 0): Readonly
   return open.add('poststart').add('poststart_sidecar');
 }
 
+/** Why a task whose gate is closed has to wait, for people. */
+export function whyClosed(
+  { task: { lifecycle } }: GatedTask,
+  tasks: readonly GatedTask[],
+  generation = 0,
+): string {
+  if (staleTasks(tasks, generation).length > 0) return 'for all tasks of the alloc to be down';
+  if (lifecycle?.hook === 'poststop') return 'for all other tasks to end';
+  if (lifecycle?.hook === 'poststart') return 'for the main tasks to start';
+  const first = tasks.find(({ task, record }) => {
+    const role = roleOf(task);
+    if (role === 'prestart') return record.state !== 'dead' || record.failed;
+    return role === 'prestart_sidecar' && record.state !== 'running';
+  });
+  if (first === undefined) return '';
+  const what = roleOf(first.task) === 'prestart' ? 'to end' : 'to run';
+  return `for prestart task ${JSON.stringify(first.task.name)} ${what}`;
+}
+
 /** Tasks that have not got to the generation of their alloc. Poststop tasks run once, at the end of the last one. */
 export function staleTasks(tasks: readonly GatedTask[], generation: number): readonly GatedTask[] {
   return tasks.filter(

@@ -58,7 +58,7 @@ export class Cores {
 
   /**
    * Gives a leaf so many cores, keeping those that it has. Its directory is there; nothing need be in it yet.
-   * @param count 0 = none of its own any more
+   * @param count 0 = none of its own: it must have none
    * @returns why not; nothing has changed then
    */
   reserve(name: string, count: number): NoCores | undefined {
@@ -66,7 +66,8 @@ export class Cores {
     this.#read();
     const own = this.#reserved.get(name) ?? [];
     if (count === own.length) return undefined;
-    if (count === 0) return this.#letGo(name);
+    // The kernel lets nothing that runs go back to having no set of its own.
+    if (count === 0) return { why: 'it keeps the cores it has until it starts again', isPassing: false };
     const usable = this.#usable();
     const free = usable.filter((core) => own.includes(core) || !this.#isReserved(core));
     const most = usable.length - CORES_FOR_OTHERS;
@@ -110,15 +111,6 @@ export class Cores {
     this.#keepOffAll();
   }
 
-  /** v1 cannot: what is in a leaf of its own there has nowhere else to go while it runs. */
-  #letGo(name: string): NoCores | undefined {
-    if (this.#version === 1)
-      return { why: 'it keeps the cores it has until it starts again', isPassing: false };
-    writeFileSync(join(this.#root, name, 'cpuset.mems'), '\n');
-    this.settle();
-    return undefined;
-  }
-
   #read(): void {
     const mark = this.#version === 1 ? 'cpuset.cpus' : 'cpuset.mems';
     const reserved = new Map<string, readonly number[]>();
@@ -156,7 +148,10 @@ export class Cores {
   #keepOff(name: string): void {
     if (this.#version === 1) return;
     try {
-      writeChanged(join(this.#root, name), 'cpuset.cpus', this.#reserved.size === 0 ? '' : this.#rest());
+      const dir = join(this.#root, name);
+      // Most never get a set at all, and one that was given cannot be taken away: it is made as wide as can be.
+      if (this.#reserved.size > 0 || readText(dir, 'cpuset.cpus') !== '')
+        writeChanged(dir, 'cpuset.cpus', this.#rest());
     } catch (error) {
       // It has just been removed.
       if (errnoOf(error) !== 'ENOENT' && errnoOf(error) !== 'ENODEV') throw error;
@@ -203,8 +198,7 @@ function fill(dir: string, file: string): string {
 
 function writeChanged(dir: string, file: string, value: string): void {
   const seen = parseCores(readText(dir, file));
-  // An empty write says nothing to the kernel; an empty line does.
-  if (formatCores(seen) !== value) writeFileSync(join(dir, file), `${value}\n`);
+  if (formatCores(seen) !== value) writeFileSync(join(dir, file), value);
 }
 
 function readText(dir: string, file: string): string {

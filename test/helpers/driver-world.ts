@@ -16,7 +16,7 @@ import { RawExecDriver, type RawExecDeps } from '../../src/drivers/raw-exec.js';
 import type { TaskEvent } from '../../src/events/task-event.js';
 import { findExecutor } from '../../src/executor/binary.js';
 import { removeTree } from '../../src/executor/cgroup-leaf.js';
-import { parseCgroupMounts } from '../../src/executor/cgroup-roots.js';
+import { parseCgroupMounts, type CgroupMounts } from '../../src/executor/cgroup-roots.js';
 import { Cgroups } from '../../src/executor/cgroups.js';
 import { listProcesses } from '../../src/executor/processes.js';
 import type { RunRecord } from '../../src/state/store.js';
@@ -26,6 +26,8 @@ import { until } from './until.js';
 
 interface WorldOptions {
   readonly cgroups?: boolean;
+  /** As if only these hierarchies were mounted. */
+  readonly mounts?: CgroupMounts;
   readonly subDir?: string;
   /** What tasks ask for; 64 without it. */
   readonly memoryMib?: number;
@@ -67,7 +69,10 @@ export class DriverWorld {
       cgroups:
         options.cgroups === false
           ? Cgroups.none('switched off by the test')
-          : Cgroups.open({ root: this.cgroupRoot }),
+          : Cgroups.open({
+              root: this.cgroupRoot,
+              ...(options.mounts === undefined ? {} : { mounts: options.mounts }),
+            }),
       runsDir: join(dir, options.subDir ?? '', 'run'),
       hostCpus: { mhz: 4000, cores: 2 },
     };

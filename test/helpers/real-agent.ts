@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isAlive, type ProcessRef } from '../../src/base/host.js';
-import type { AllocListStub, Run, TaskEventRow, TaskState } from '../../src/api/wire.js';
+import { AgentApi } from './agent-api.js';
 import { cgroupRoots, readStatus, removeTree } from './host-traces.js';
 import { until } from './until.js';
 
@@ -34,15 +34,7 @@ export interface AgentSetting {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** One task as the API tells of it. */
-export interface TaskView {
-  readonly allocId: string;
-  readonly job: string;
-  readonly task: string;
-  readonly state: TaskState;
-}
-
-export class RealAgent implements AsyncDisposable {
+export class RealAgent extends AgentApi implements AsyncDisposable {
   readonly dir: string;
   readonly dataDir: string;
   readonly socket: string;
@@ -63,6 +55,7 @@ export class RealAgent implements AsyncDisposable {
   }
 
   private constructor(dir: string, setting: AgentSetting) {
+    super({ timeoutMs: PATIENCE_MS, everyMs: 50 });
     this.dir = dir;
     this.#setting = setting;
     this.dataDir = join(dir, 'data');
@@ -148,8 +141,7 @@ export class RealAgent implements AsyncDisposable {
     return existsSync(path) ? readFileSync(path, 'utf8') : '';
   }
 
-  /** One HTTP request over the socket. */
-  async request(
+  override async request(
     method: string,
     path: string,
     body?: unknown,
@@ -177,18 +169,6 @@ export class RealAgent implements AsyncDisposable {
     });
   }
 
-  /** The body of a GET. Typed by the caller: what the API sends is tested where the API is. */
-  async get(path: string): Promise<unknown> {
-    const { status, text } = await this.request('GET', path);
-    assert.equal(status, 200, `GET ${path}: ${text}`);
-    return JSON.parse(text) as unknown;
-  }
-
-  async register(job: object): Promise<void> {
-    const { status, text } = await this.request('PUT', '/v1/jobs', { Job: job });
-    assert.equal(status, 200, text);
-  }
-
   /** Runs the command line against this agent. */
   async cli(
     args: readonly string[],
@@ -208,50 +188,6 @@ export class RealAgent implements AsyncDisposable {
     clearTimeout(deadline);
     assert.equal(child.signalCode, null, `holdfast ${args.join(' ')} did not end:\n${stdout}${stderr}`);
     return { code: child.exitCode, stdout, stderr };
-  }
-
-  /** Every task of every alloc, or of one job. */
-  async tasks(job?: string): Promise<readonly TaskView[]> {
-    const allocs = (await this.get('/v1/allocations')) as readonly AllocListStub[];
-    return allocs
-      .filter((alloc) => job === undefined || alloc.JobID === job)
-      .flatMap((alloc) =>
-        Object.entries(alloc.TaskStates).map(([task, state]) => ({
-          allocId: alloc.ID,
-          job: alloc.JobID,
-          task,
-          state,
-        })),
-      );
-  }
-
-  /** Waits until `fact` holds of the tasks of a job, and gives them. */
-  async untilTasks(
-    job: string,
-    what: string,
-    fact: (tasks: readonly TaskView[]) => boolean,
-  ): Promise<readonly TaskView[]> {
-    let seen: readonly TaskView[] = [];
-    return await until(
-      `${job}: ${what}`,
-      async () => {
-        seen = await this.tasks(job);
-        return fact(seen) ? seen : undefined;
-      },
-      {
-        timeoutMs: PATIENCE_MS,
-        everyMs: 50,
-        lastSeen: () => seen.map(({ task, state }) => [task, state.State, state.Holdfast]),
-      },
-    );
-  }
-
-  async runs(allocId: string, task: string): Promise<readonly Run[]> {
-    return (await this.get(`/v1/holdfast/allocation/${allocId}/runs?task=${task}`)) as readonly Run[];
-  }
-
-  async events(job: string): Promise<readonly TaskEventRow[]> {
-    return (await this.get(`/v1/holdfast/events?job=${job}&limit=10000`)) as readonly TaskEventRow[];
   }
 
   /** All that a task wrote to one stream, across its files, oldest first. */
@@ -285,12 +221,21 @@ export class RealAgent implements AsyncDisposable {
       await this.#end('SIGTERM');
       this.#killRuns();
     }
-    for (const root of cgroupRoots(this.cgroupRoot)) removeTree(root);
+    await this.#removeCgroups();
     await rm(this.dir, { recursive: true, force: true });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  /** The daemon's launcher, and executors, leave a moment after it. What stays is named by the leak check of the run. */
+  async #removeCgroups(): Promise<void> {
+    const areGone = (): boolean => {
+      for (const root of cgroupRoots(this.cgroupRoot)) removeTree(root);
+      return cgroupRoots(this.cgroupRoot).length === 0;
+    };
+    await until('its cgroups are removed', areGone, { timeoutMs: 5_000 }).catch(() => undefined);
   }
 
   async #stopJobs(): Promise<void> {

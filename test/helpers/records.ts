@@ -11,6 +11,7 @@ import type {
   RunRecord,
   TaskRecord,
 } from '../../src/state/store.js';
+import { newTaskRecord } from '../../src/taskrunner/machine.js';
 
 export const BOOT = 'b0070000-0000-4000-8000-000000000001';
 
@@ -52,29 +53,7 @@ export function allocRecord(over: Partial<AllocRecord> = {}): AllocRecord {
 }
 
 export function taskRecord(over: Partial<TaskRecord> = {}): TaskRecord {
-  return {
-    allocId: 'a1',
-    task: 'server',
-    state: 'pending',
-    phase: 'waiting',
-    phaseDetail: '',
-    failed: false,
-    restarts: 0,
-    lastRestartAtMs: undefined,
-    startedAtMs: undefined,
-    finishedAtMs: undefined,
-    restartWindow: undefined,
-    nextStart: undefined,
-    lastExit: undefined,
-    runId: undefined,
-    attempts: 0,
-    killReason: undefined,
-    restartReason: undefined,
-    lastEventSeq: 0,
-    eventsDropped: 0,
-    recentEvents: [],
-    ...over,
-  };
+  return { ...newTaskRecord('a1', 'server'), ...over };
 }
 
 export function runRecord(over: Partial<RunRecord> = {}): RunRecord {

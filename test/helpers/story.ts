@@ -5,6 +5,7 @@ import type { JobType, Task } from '../../src/jobspec/types.js';
 import type { RunHandle, TaskRecord } from '../../src/state/store.js';
 import type { StepResult } from '../../src/taskrunner/draft.js';
 import {
+  newRunnerState,
   newTaskRecord,
   type Effect,
   type HookPhase,
@@ -38,15 +39,8 @@ export class Story {
   #runs = 0;
 
   constructor(options: StoryOptions = {}) {
-    this.state = {
-      record: options.record ?? newTaskRecord('a1', 'main'),
-      mode: { at: 'new' },
-      task: options.task ?? aTask(),
-      jobType: options.jobType ?? 'service',
-      gateOpen: false,
-      timer: 0,
-      skipDelay: false,
-    };
+    const { record = newTaskRecord('a1', 'main'), task = aTask(), jobType = 'service' } = options;
+    this.state = newRunnerState(record, task, jobType);
   }
 
   /** One event. */
@@ -74,7 +68,8 @@ export class Story {
 
   /** The agent is started again and reads the record. */
   again(lastRanForMs?: number): StepResult {
-    this.state = { ...this.state, mode: { at: 'new' }, gateOpen: false, timer: 0, skipDelay: false };
+    const { record, task, jobType } = this.state;
+    this.state = newRunnerState(record, task, jobType);
     return this.tell({ kind: 'begin', lastRanForMs });
   }
 

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import type { Node } from '../../src/api/wire.js';
-import { RealAgent, type TaskView } from '../helpers/real-agent.js';
+import type { TaskView } from '../helpers/agent-api.js';
+import { RealAgent } from '../helpers/real-agent.js';
 import { until } from '../helpers/until.js';
 
 function job(id: string, type: 'service' | 'batch', script: string): object {

@@ -8,7 +8,9 @@ import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { InForceJson, Node } from '../../src/api/wire.js';
 import { parseCores } from '../../src/executor/cores.js';
-import { RealAgent, type TaskView } from '../helpers/real-agent.js';
+import type { TaskView } from '../helpers/agent-api.js';
+import { RealAgent } from '../helpers/real-agent.js';
+import { until } from '../helpers/until.js';
 
 const EXAMPLES = fileURLToPath(new URL('../../../examples', import.meta.url));
 
@@ -100,11 +102,16 @@ describe('examples/', () => {
       await using agent = await RealAgent.start({ args: ['--config', config] });
       const file = join(EXAMPLES, 'isolated.hcl');
       const hasLimits = await canLimit(agent);
-      const options = ['-var', 'volume=offered', '-var', `limits=${String(hasLimits)}`];
-      const said = await agent.cli(['run', '--detach', ...options, file]);
+      const options = ['volume=offered', 'seconds=600', `limits=${String(hasLimits)}`];
+      const said = await agent.cli(['run', '--detach', ...options.flatMap((set) => ['-var', set]), file]);
       assert.equal(said.code, 0, said.stdout + said.stderr);
       await agent.untilTasks('isolated', 'runs', (seen) => seen.length === 1 && seen.every(run));
-      const inspected = await agent.cli(['inspect', 'isolated/box/probe']);
+      const [status, inspected] = await Promise.all([
+        agent.cli(['status', 'isolated']),
+        agent.cli(['inspect', 'isolated/box/probe']),
+      ]);
+      const shown = status.stdout.replace(/\s+/g, ' ');
+      assert.match(shown, /isolation: own mount pid ipc uts cgroup net/);
       const { Holdfast } = JSON.parse(inspected.stdout) as {
         Holdfast: { Running: readonly { InForce: InForceJson }[] };
       };
@@ -125,8 +132,6 @@ describe('examples/', () => {
       assert.deepEqual(Rlimits['nofile'], { Soft: 256, Hard: 512 });
       assert.deepEqual(Rlimits['nproc'], { Soft: 5000, Hard: 5000 });
       assert.deepEqual(Rlimits['core'], { Soft: 0, Hard: 0 });
-      const shown = (await agent.cli(['status', 'isolated'])).stdout.replace(/\s+/g, ' ');
-      assert.match(shown, /isolation: own mount pid ipc uts cgroup net/);
       if (hasLimits) {
         assert.equal(got.Process.User, 'nobody');
         const { MemoryMaxBytes, MemoryReserveBytes, SwapMaxBytes, CPUPercent, Pids } = got.Limits;
@@ -139,9 +144,11 @@ describe('examples/', () => {
           /limits memory 128 MiB, swap 32 MiB, cpu 80%, cores \d+, pids 50, reads 50 MiB\/s, writes 20 MiB\/s/,
         );
       }
-      await agent.untilTasks('isolated', 'completes', (seen) => seen.every(complete));
-      const { stdout } = await agent.cli(['logs', 'isolated']);
-      assert.match(stdout, /seen-from-inside/);
+      let stdout = '';
+      await until('all is said', async () => {
+        ({ stdout } = await agent.cli(['logs', 'isolated']));
+        return stdout.includes('seen-from-inside');
+      });
       assert.match(stdout, /open files: 256, umask 0?027/);
       if (hasLimits) assert.ok(stdout.includes(`Cpus_allowed_list:\t${got.Limits.CPUs ?? ''}\n`), stdout);
     } finally {

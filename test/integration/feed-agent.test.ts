@@ -3,7 +3,10 @@
  * the server's state, and what it was told of evaluations, deployments and the node is what the routes say.
  */
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import fc from '../helpers/properties.js';
 import WebSocket from 'ws';
@@ -236,5 +239,73 @@ describe('the rules of the feed, with a real agent', { timeout: 60_000 * (1 + RU
       }),
       { numRuns: RUNS, endOnFailure: true, includeErrorInReport: true },
     );
+  });
+});
+
+/** A message of the feed, as far as it is looked at. */
+interface Said {
+  readonly Index?: number;
+  readonly Events?: readonly {
+    readonly Payload: { readonly Job?: { readonly Meta?: Readonly<Record<string, string>> } | null };
+  }[];
+  readonly Lost?: { readonly From: number; readonly To: number };
+}
+
+describe('a reader that sleeps', { timeout: 180_000 }, () => {
+  it('is told what it lost when it wakes up, and slowed neither the agent nor the other reader', async (t) => {
+    const dir = mkdtempSync(join(tmpdir(), 'hf-feed-'));
+    t.after(() => {
+      rmSync(dir, { recursive: true });
+    });
+    const config = join(dir, 'agent.yaml');
+    writeFileSync(config, 'feed_rows: 1500\nfeed_age: 1ms\nfeed_size: 1\n');
+    await using agent = await RealAgent.start({ args: ['--config', config] });
+    const readers = ['sleeper', 'quick'].map(() => {
+      const socket = new WebSocket(`ws+unix:${agent.socket}:/v1/feed?snapshot=true`);
+      const said: Said[] = [];
+      socket.on('message', (data: Buffer) => said.push(JSON.parse(data.toString()) as Said));
+      return { socket, said };
+    });
+    const [sleeper, quick] = readers;
+    assert.ok(sleeper !== undefined && quick !== undefined);
+    const at = ({ said }: { readonly said: readonly Said[] }): number =>
+      Math.max(0, ...said.map(({ Index = 0 }) => Index));
+    await until('both have begun', () => readers.every(({ said }) => said.length > 0));
+    sleeper.socket.pause();
+    const begun = at(quick);
+    // Far more than what is held, in the table and in memory, and than what fits into the sockets.
+    for (let turn = 0; at(quick) < begun + 3000; turn++) {
+      assert.ok(turn < 20, `only at ${at(quick)}`);
+      await agent.register({
+        ID: `many-${turn}`,
+        Type: 'batch',
+        TaskGroups: [
+          { Name: 'g', Count: 80, Tasks: [{ Name: 't', Driver: 'mock_driver', Config: { run_for: '1ms' } }] },
+        ],
+      });
+      await agent.untilTasks(
+        `many-${turn}`,
+        'are over',
+        (tasks) => tasks.length === 80 && tasks.every(({ state }) => state.State === 'dead'),
+      );
+    }
+    assert.ok(!quick.said.some((message) => 'Lost' in message), 'the quick one lost something');
+    assert.ok(at(sleeper) < at(quick));
+    sleeper.socket.resume();
+    await until('the sleeper is where the other is', () => at(sleeper) >= at(quick), {
+      timeoutMs: 60_000,
+      lastSeen: () => [at(sleeper), at(quick)],
+    });
+    const lost = sleeper.said.filter((message) => 'Lost' in message);
+    assert.ok(lost.length > 0, 'it was not told what it lost');
+    // Whatever quick was told, sleeper was told as well, or that it is lost.
+    const ranges = lost.flatMap(({ Lost }) => (Lost === undefined ? [] : [Lost]));
+    const heard = new Set(sleeper.said.flatMap(({ Events, Index }) => (Events === undefined ? [] : [Index])));
+    for (const { Index, Events } of quick.said) {
+      if (Events === undefined || Index === undefined) continue;
+      const isLost = ranges.some(({ From, To }) => From <= Index && Index <= To);
+      assert.notEqual(heard.has(Index), isLost, `index ${Index}`);
+    }
+    for (const { socket } of readers) socket.close();
   });
 });

@@ -20,7 +20,8 @@ import { describe, it } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import type { DoctorFinding } from '../../src/api/wire.js';
 import { isAlive } from '../../src/base/host.js';
-import { RealAgent, type TaskView } from '../helpers/real-agent.js';
+import type { TaskView } from '../helpers/agent-api.js';
+import { RealAgent } from '../helpers/real-agent.js';
 import { until } from '../helpers/until.js';
 
 function job(id: string, script: string, more: object = {}): object {

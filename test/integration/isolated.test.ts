@@ -9,7 +9,8 @@ import { describe, it } from 'node:test';
 import { isAlive } from '../../src/base/host.js';
 import { parseCores } from '../../src/executor/cores.js';
 import type { Allocation, InForceJson } from '../../src/api/wire.js';
-import { RealAgent, type TaskView } from '../helpers/real-agent.js';
+import type { TaskView } from '../helpers/agent-api.js';
+import { RealAgent } from '../helpers/real-agent.js';
 import { until } from '../helpers/until.js';
 
 const IS_ROOT = process.getuid?.() === 0;

@@ -4,7 +4,8 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync }
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { isAlive, readProcessStat, type ProcessRef } from '../../src/base/host.js';
-import { RealAgent, type TaskView } from '../helpers/real-agent.js';
+import type { TaskView } from '../helpers/agent-api.js';
+import { RealAgent } from '../helpers/real-agent.js';
 import { until } from '../helpers/until.js';
 
 /** Less than the second that a timer anywhere on the way would take. */
@@ -123,6 +124,82 @@ describe('a log disk that hangs', { timeout: 180_000 }, () => {
         const [run] = await agent.runs(view.allocId, 'task');
         // Whoever sees its status says how it ended; nobody makes it up.
         assert.ok(['signaled', 'unknown'].includes(run?.Exit?.Kind ?? ''), JSON.stringify(run?.Exit));
+      } finally {
+        thaw();
+        await until('the group is empty', () => readFileSync(join(group, 'cgroup.procs'), 'utf8') === '');
+        rmdirSync(group);
+      }
+    },
+  );
+});
+
+describe('an agent that comes back to 50 tasks', { timeout: 180_000 }, () => {
+  const skip = !canFreeze && 'no cgroup v1 freezer that may be used';
+  it(
+    'supervises all of them but the one whose executor hangs, and that one when it can',
+    { skip },
+    async () => {
+      await using agent = await RealAgent.start();
+      await agent.register({
+        ID: 'many',
+        Type: 'service',
+        TaskGroups: [
+          {
+            Name: 'group',
+            Count: 50,
+            Tasks: [
+              {
+                Name: 'task',
+                Driver: 'raw_exec',
+                Config: { command: '/bin/sleep', args: ['1000'] },
+                RestartPolicy: { Attempts: 0, Mode: 'fail' },
+                Resources: { CPU: 1, MemoryMB: 16 },
+              },
+            ],
+            ReschedulePolicy: { Attempts: 0, Unlimited: false },
+          },
+        ],
+      });
+      const views = await agent.untilTasks(
+        'many',
+        'all run',
+        (tasks) =>
+          tasks.length === 50 &&
+          tasks.every(({ state }) => state.State === 'running' && state.Holdfast.Pid !== null),
+      );
+      const [hung, ...others] = views.map((view) => ({
+        ...view,
+        ...agent.processesOfRun(view.state.Holdfast.RunID ?? ''),
+      }));
+      assert.ok(hung !== undefined);
+      await agent.kill();
+      const group = join(FREEZER, `holdfast-test-${process.pid}-many`);
+      mkdirSync(group);
+      const thaw = (): void => {
+        writeFileSync(join(group, 'freezer.state'), 'THAWED');
+      };
+      try {
+        writeFileSync(join(group, 'cgroup.procs'), String(hung.executor.pid));
+        writeFileSync(join(group, 'freezer.state'), 'FROZEN');
+        await until('it hangs', () => readFileSync(join(group, 'freezer.state'), 'utf8') === 'FROZEN\n');
+        await agent.start();
+        // Only whoever is connected to its executor hears of an end.
+        for (const { workload } of others) process.kill(workload.pid, 'SIGKILL');
+        const after = await agent.untilTasks(
+          'many',
+          'the others have ended',
+          (tasks) => tasks.filter(({ state }) => state.State === 'dead').length === others.length,
+        );
+        const still = after.find(({ allocId }) => allocId === hung.allocId);
+        assert.equal(still?.state.State, 'running', 'what cannot be asked is not over');
+        assert.ok(isAlive(hung.workload) && isAlive(hung.executor));
+        thaw();
+        process.kill(hung.workload.pid, 'SIGKILL');
+        await agent.untilTasks('many', 'it is over as well', (tasks) =>
+          tasks.every(({ state }) => state.State === 'dead'),
+        );
+        const [run] = await agent.runs(hung.allocId, 'task');
+        assert.equal(run?.Exit?.Kind, 'signaled');
       } finally {
         thaw();
         await until('the group is empty', () => readFileSync(join(group, 'cgroup.procs'), 'utf8') === '');

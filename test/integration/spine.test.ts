@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { isAlive, readProcessStat } from '../../src/base/host.js';
 import type { RestartPolicyJson } from '../../src/api/wire.js';
-import { RealAgent, type TaskView } from '../helpers/real-agent.js';
+import type { TaskView } from '../helpers/agent-api.js';
+import { RealAgent } from '../helpers/real-agent.js';
 import { until } from '../helpers/until.js';
 
 /** Writes `line 1`, `line 2`, … in single writes, until it is ended. */

@@ -1,4 +1,7 @@
-/** What can happen to a host, as commands of fast-check, and what must be true of it whatever happened. */
+/**
+ * What can happen to a host, as commands of fast-check, and what must be true of it whatever happened. Over 300 lines because
+ * each command is a few lines, and all of them speak of one model.
+ */
 import assert from 'node:assert/strict';
 import fc from '../helpers/properties.js';
 import { AgentError } from '../../src/base/errors.js';

@@ -1,6 +1,5 @@
 /** Owns how the tests speak to the holdfast in the guest: its API by curl, its unit by systemctl. */
-import assert from 'node:assert/strict';
-import type { AllocListStub, Run, TaskEventRow, TaskState } from '../../src/api/wire.js';
+import { AgentApi } from '../helpers/agent-api.js';
 import { until } from '../helpers/until.js';
 import type { Machine } from './machine.js';
 
@@ -8,21 +7,19 @@ const DATA_DIR = '/var/lib/holdfast';
 /** The guest is slow, and shares this machine with others. */
 const PATIENCE_MS = 90_000;
 
-export interface GuestTask {
-  readonly allocId: string;
-  readonly job: string;
-  readonly task: string;
-  readonly state: TaskState;
-}
-
-export class GuestHost {
+export class GuestHost extends AgentApi {
   readonly machine: Machine;
 
   constructor(machine: Machine) {
+    super({ timeoutMs: PATIENCE_MS, everyMs: 300 });
     this.machine = machine;
   }
 
-  async request(method: string, path: string, body?: unknown): Promise<{ status: number; text: string }> {
+  override async request(
+    method: string,
+    path: string,
+    body?: unknown,
+  ): Promise<{ status: number; text: string }> {
     const text = body === undefined ? '' : Buffer.from(JSON.stringify(body)).toString('base64');
     const feed = text === '' ? '' : `echo ${text} | base64 -d | `;
     const data = text === '' ? '' : '--data-binary @- -H content-type:application/json';
@@ -33,17 +30,6 @@ export class GuestHost {
     return { status: Number(said.text.slice(at + 1)), text: said.text.slice(0, Math.max(at, 0)) };
   }
 
-  async get(path: string): Promise<unknown> {
-    const { status, text } = await this.request('GET', path);
-    assert.equal(status, 200, `GET ${path}: ${text}`);
-    return JSON.parse(text) as unknown;
-  }
-
-  async register(job: object): Promise<void> {
-    const { status, text } = await this.request('PUT', '/v1/jobs', { Job: job });
-    assert.equal(status, 200, text);
-  }
-
   async purge(job: string): Promise<void> {
     await this.request('DELETE', `/v1/job/${job}?purge=true`);
     await until(
@@ -51,49 +37,6 @@ export class GuestHost {
       async () => (await this.request('GET', `/v1/job/${job}`)).status === 404,
       { timeoutMs: PATIENCE_MS, everyMs: 300 },
     );
-  }
-
-  async tasks(job?: string): Promise<readonly GuestTask[]> {
-    const allocs = (await this.get('/v1/allocations')) as readonly AllocListStub[];
-    return allocs
-      .filter((alloc) => job === undefined || alloc.JobID === job)
-      .flatMap((alloc) =>
-        Object.entries(alloc.TaskStates).map(([task, state]) => ({
-          allocId: alloc.ID,
-          job: alloc.JobID,
-          task,
-          state,
-        })),
-      );
-  }
-
-  /** Waits until `fact` holds of the tasks of a job, and gives them. */
-  async untilTasks(
-    job: string,
-    what: string,
-    fact: (tasks: readonly GuestTask[]) => boolean,
-  ): Promise<readonly GuestTask[]> {
-    let seen: readonly GuestTask[] = [];
-    return await until(
-      `${job}: ${what}`,
-      async () => {
-        seen = await this.tasks(job);
-        return fact(seen) ? seen : undefined;
-      },
-      {
-        timeoutMs: PATIENCE_MS,
-        everyMs: 300,
-        lastSeen: () => seen.map(({ task, state }) => [task, state.State, state.Holdfast]),
-      },
-    );
-  }
-
-  async runs(allocId: string, task: string): Promise<readonly Run[]> {
-    return (await this.get(`/v1/holdfast/allocation/${allocId}/runs?task=${task}`)) as readonly Run[];
-  }
-
-  async events(job: string): Promise<readonly TaskEventRow[]> {
-    return (await this.get(`/v1/holdfast/events?job=${job}&limit=10000`)) as readonly TaskEventRow[];
   }
 
   /** Pid and start time of every running task: what must not change. */
@@ -136,6 +79,7 @@ export function shellJob(
     readonly restart?: object;
     readonly resources?: object;
     readonly driver?: 'raw_exec' | 'exec';
+    readonly killTimeout?: number;
     readonly config?: object;
   } = {},
 ): object {
@@ -152,7 +96,7 @@ export function shellJob(
             Driver: more.driver ?? 'raw_exec',
             Config: { command: '/bin/sh', args: ['-c', script], ...more.config },
             KillSignal: 'SIGTERM',
-            KillTimeout: 5e9,
+            KillTimeout: more.killTimeout ?? 5e9,
             RestartPolicy: more.restart ?? { Attempts: 0, Mode: 'fail' },
             Resources: { CPU: 50, MemoryMB: 32, ...more.resources },
           },

@@ -10,7 +10,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { until } from '../helpers/until.js';
-import { GuestHost, shellJob, STEADY, type GuestTask } from './host.js';
+import type { TaskView } from '../helpers/agent-api.js';
+import { GuestHost, shellJob, STEADY } from './host.js';
 import { lacking, makeCodeDisk, makeDataDisk, prepareImage } from './image.js';
 import { Machine } from './machine.js';
 
@@ -66,7 +67,7 @@ async function untouched(what: string, blow: () => Promise<void>): Promise<void>
 /** What must be true after every boot: the ends nobody saw are unknown, and all run again. */
 async function afterReboot(what: string, kinds: readonly string[]): Promise<void> {
   await host.answers();
-  const isUp = ({ state }: GuestTask): boolean => state.State === 'running' && state.Holdfast.Pid !== null;
+  const isUp = ({ state }: TaskView): boolean => state.State === 'running' && state.Holdfast.Pid !== null;
   const tasks = [
     ...(await host.untilTasks('steady', `runs again after ${what}`, (all) => all.filter(isUp).length === 3)),
     ...(await host.untilTasks('boxed', `runs again after ${what}`, (all) => all.some(isUp))),
@@ -307,6 +308,60 @@ describe('holdfast on a machine of its own', { timeout: LIMIT_MS }, () => {
     assert.ok(percent > 5 && percent < 30, `used ${percent} percent of a processor`);
     assert.match(throttled, /nr_throttled [1-9]/);
     await host.purge('busy');
+  });
+
+  it('cores, swap and disk I/O are limited, and everybody’s again afterwards', async () => {
+    const limits = { Cores: 1, MemoryMB: 64, MemorySwapMB: 16, IOReadMB: 50, IOWriteMB: 2, IOWeight: 200 };
+    const dd =
+      'f="$NOMAD_ALLOC_DIR/data/x"; s=$(cut -d" " -f1 /proc/uptime); dd if=/dev/zero of="$f" bs=1M count=8 conv=fsync 2>&1; ' +
+      'echo "from $s to $(cut -d" " -f1 /proc/uptime)"; ';
+    await host.register(shellJob('tight', dd + STEADY, { driver: 'exec', resources: limits }));
+    const [task] = await host.untilTasks('tight', 'runs', (tasks) => tasks[0]?.state.Holdfast.Pid != null);
+    const own = `/sys/fs/cgroup$(sed 's/0:://' /proc/${task?.state.Holdfast.Pid}/cgroup)`;
+    const seen = await machine.out(
+      `cd ${own} && cat cpuset.cpus cpuset.mems memory.swap.max && grep -c 'rbps=52428800 wbps=2097152' io.max && head -1 io.weight`,
+    );
+    const [cpus = '', mems, swap, disks, weight] = seen.split('\n');
+    assert.match(cpus, /^[01]$/);
+    assert.deepEqual([mems, swap, weight], ['0', String(16 * 2 ** 20), 'default 200']);
+    assert.ok(Number(disks) >= 1, seen);
+    const others = 'cat /sys/fs/cgroup/holdfast.slice/*.task.*/cpuset.cpus | sort | uniq -c';
+    const shared = (await machine.out(others)).split('\n').map((line) => line.trim().split(/\s+/)[1]);
+    assert.deepEqual([...new Set(shared)].sort(), ['0', '1'], 'the others have the other core');
+    // Buffered, too: v2 knows whose the page is that is written back.
+    const log = `/var/lib/holdfast/alloc/${task?.allocId}/alloc/logs/task.stdout.0`;
+    await until('it has written', async () => (await machine.sh(`grep from ${log}`)).code === 0, {
+      timeoutMs: 60_000,
+      everyMs: 500,
+    });
+    const [from = 0, to = 0] = (await machine.out(`sed -n 's/from \\(.*\\) to/\\1/p' ${log}`))
+      .split(' ')
+      .map(Number);
+    assert.ok(to - from > 2, `8 MiB at 2 MiB a second took ${to - from} s`);
+    await host.purge('tight');
+    await until(
+      'all cores are everybody’s',
+      async () => (await machine.sh(`${others} | grep -vw '0-1'`)).text.trim() === '',
+      {
+        timeoutMs: 30_000,
+        everyMs: 300,
+      },
+    );
+  });
+
+  it('G15: the deadline of a stop does not care about the wall clock', async () => {
+    const deaf = 'trap "" TERM INT; while :; do sleep 1000 & wait $!; done';
+    await host.register(shellJob('deaf', deaf, { killTimeout: 12e9 }));
+    const [task] = await host.untilTasks('deaf', 'runs', (tasks) => tasks[0]?.state.Holdfast.Pid != null);
+    const pid = String(task?.state.Holdfast.Pid);
+    const from = Number(await machine.out("cut -d' ' -f1 /proc/uptime"));
+    assert.equal((await host.request('DELETE', '/v1/job/deaf')).status, 200);
+    await machine.out('date -s "+1 day"; sleep 2; date -s "-2 days"; sleep 2; date -s "+1 day"');
+    await machine.out(`kill -0 ${pid}`);
+    await machine.out(`while kill -0 ${pid} 2>&1; do sleep 0.1; done`, 60_000);
+    const tookS = Number(await machine.out("cut -d' ' -f1 /proc/uptime")) - from;
+    assert.ok(tookS > 11.5 && tookS < 25, `gone after ${tookS} s`);
+    await host.purge('deaf');
   });
 
   it('an upgrade in place touches no task; old executors serve the new daemon', async () => {

@@ -48,7 +48,10 @@ function phaseStatus(view: TaskView, state: TaskState, nowMs: number): TaskStatu
   const { Phase, PhaseDetail } = state.Holdfast;
   switch (Phase) {
     case 'running':
-      return { text: withReason('running', PhaseDetail), tone: 'good', trouble: 'well' };
+      // It has something to say only when it is out of reach.
+      return PhaseDetail === ''
+        ? { text: 'running', tone: 'good', trouble: 'well' }
+        : { text: withReason('running', PhaseDetail), tone: 'warn', trouble: 'retrying' };
     case 'backoff':
       return { text: backoffText(view, state, nowMs), tone: 'warn', trouble: 'retrying' };
     case 'unkillable':
@@ -80,14 +83,17 @@ function waited({ Holdfast: { WaitingSince } }: TaskState, nowMs: number): strin
   return sinceMs === undefined ? '' : ` (${formatWait(nowMs - sinceMs)})`;
 }
 
-/** `backoff, retry in 12s (2/3 used; exited 3)`. */
+/** `backoff, retry in 12s (2/3 used; exited 3)`; in delay mode, when they are used up, until the interval ends. */
 function backoffText(view: TaskView, state: TaskState, nowMs: number): string {
   const { NextStart, RestartsUsed } = state.Holdfast;
   const due = NextStart === null ? undefined : rfc3339ToMs(NextStart);
+  const allowed = view.restartsAllowed;
   const used =
-    view.restartsAllowed === undefined
+    allowed === undefined
       ? `${RestartsUsed} used`
-      : `${RestartsUsed}/${view.restartsAllowed} used`;
+      : RestartsUsed > allowed
+        ? `all ${allowed} restarts of its interval used`
+        : `${RestartsUsed}/${allowed} used`;
   const when = due === undefined ? 'retry is due' : `retry in ${formatWait(due - nowMs)}`;
   return `backoff, ${when} (${[used, lastTrouble(state)].filter((part) => part !== '').join('; ')})`;
 }

@@ -11,7 +11,7 @@ import { planStop, rungAt, type StopPlan } from '../stop-plan.js';
 export function beginStop(draft: Draft, runId: string): void {
   const { stop, phase } = draft.record;
   if (phase !== 'unkillable') {
-    draft.enter('stopping', draft.record.killReason ?? draft.record.restartReason ?? '');
+    draft.enter('stopping', whyOf(draft));
   }
   if (stop === undefined) {
     draft.mode = { at: 'stopping', runId, stage: 'pre_kill', attempt: 1 };
@@ -56,7 +56,10 @@ export function onStopFailed(draft: Draft, runId: string, error: string): void {
     const retryInMs = unkillable ? undefined : retry.afterMs;
     draft.emit({ type: 'Kill Failed', error, attempt: mode.attempt, retryInMs });
   }
-  if (unkillable) draft.enter('unkillable', error);
+  const every = unkillable ? `; tried again every ${retry.reapEveryMs / 1000}s` : '';
+  if (unkillable) draft.enter('unkillable', error + every);
+  else
+    draft.enter('stopping', `${whyOf(draft)}; kill attempt ${mode.attempt} failed, trying again: ${error}`);
   if (record.stop !== undefined) draft.set({ stop: { ...record.stop, failedKills: mode.attempt } });
   draft.mode = { at: 'stopping', runId, stage: 'retry', attempt: mode.attempt };
   draft.setTimer(unkillable ? retry.reapEveryMs : retry.afterMs);
@@ -87,6 +90,7 @@ function leftMs(due: Moment, now: Moment): number {
 }
 
 function waitForDelay(draft: Draft, runId: string, stop: StopProgress): void {
+  draft.enter('stopping', `${whyOf(draft)}; waiting for shutdown_delay`);
   draft.set({ stop });
   draft.mode = { at: 'stopping', runId, stage: 'delay', attempt: 1 };
   draft.setTimer(leftMs(stop.due, draft.now));
@@ -98,7 +102,8 @@ function beginSignals(draft: Draft, runId: string, failedKills: number): void {
   const plan = planOf(draft);
   const due = { ...now, wallMs: now.wallMs + plan.graceMs, monoMs: now.monoMs + plan.graceMs };
   if (failedKills === 0) {
-    const reason = draft.record.killReason ?? draft.record.restartReason ?? '';
+    const reason = whyOf(draft);
+    draft.enter('stopping', reason);
     draft.emit({ type: 'Killing', signal: plan.rungs[0].signal, timeoutMs: plan.graceMs, reason });
   }
   ask(draft, runId, { stage: 'signal', since: now, due, failedKills });
@@ -115,6 +120,11 @@ function ask(draft: Draft, runId: string, stop: StopProgress): void {
   draft.mode = { at: 'stopping', runId, stage: 'signal', attempt: stop.failedKills + 1 };
   draft.effect({ kind: 'stop', runId, signal, graceMs: leftMs(stop.due, now) });
   if (nextInMs !== undefined) draft.setTimer(nextInMs);
+}
+
+/** Why the run shall end, for people. */
+function whyOf({ record }: Draft): string {
+  return record.killReason ?? record.restartReason ?? '';
 }
 
 function planOf({ state, context }: Draft): StopPlan {

@@ -21,6 +21,7 @@ const OTHER: Required<AgentConfig> = {
   nodeName: 'other',
   datacenter: 'dc9',
   meta: { rack: '7' },
+  feed: { feedRows: 1, feedAgeMs: 1, feedBytes: 1 },
   gc: {
     intervalMs: 1,
     maxAllocs: 1,

@@ -53,6 +53,19 @@ describe('lifecycle', () => {
     scene.over();
   });
 
+  it('what waits says what it waits for', async () => {
+    const scene = await Scene.up([last, after, main, side, init], { type: 'batch' });
+    const waits = (): readonly string[] =>
+      ['main', 'after', 'last'].map((name) => {
+        const { phase, phaseDetail } = scene.task(name);
+        return phase === 'waiting' ? phaseDetail : phase;
+      });
+    const atTheEnd = 'for all other tasks to end';
+    assert.deepEqual(waits(), ['for prestart task "init" to end', 'for the main tasks to start', atTheEnd]);
+    await exits(scene, 'init');
+    assert.deepEqual(waits(), ['running', 'running', atTheEnd]);
+  });
+
   it('a one-shot of a service is not restarted after a success either, and its sidecar is', async () => {
     const scene = await Scene.up([init, side, main]);
     await exits(scene, 'init');

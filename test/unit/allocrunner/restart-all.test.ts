@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { AgentError } from '../../../src/base/errors.js';
 import type { JobType, Task, TaskGroup } from '../../../src/jobspec/types.js';
+import type { TaskHook } from '../../../src/taskrunner/hooks/hook.js';
 import { Scene } from '../../helpers/scene.js';
 import { EXIT_0, EXIT_1 } from '../../helpers/scripted-driver.js';
 import { aPolicy, aTask } from '../../helpers/specs.js';
@@ -146,6 +147,22 @@ describe('restart of all tasks', () => {
         scene.over();
       }
     }
+  });
+
+  it('sets up anew all that is not done for good: templates are rendered, artifacts stay', async () => {
+    const calls: string[] = [];
+    const hook = (name: string, done?: 'always'): TaskHook => ({
+      name,
+      prestart: () => {
+        calls.push(name);
+        return Promise.resolve(done === undefined ? {} : { done });
+      },
+    });
+    const scene = await Scene.up([main], { hooks: [hook('artifacts', 'always'), hook('template')] });
+    await scene.runner().restartAll();
+    await scene.rig.pass(1_000);
+    assert.equal(scene.task().generation, 1);
+    assert.deepEqual(calls, ['artifacts', 'template', 'template']);
   });
 
   it('comes too late when the others were killed before it was stored', async () => {

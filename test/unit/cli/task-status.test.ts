@@ -40,6 +40,13 @@ describe('the status of a task', () => {
       'unkillable: pid 7 in state D',
       row({ alloc: running, state: taskState('unkillable', {}, { PhaseDetail: 'pid 7 in state D' }) }),
     ],
+    [
+      'running: cannot be reached, trying again: no answer',
+      row({
+        alloc: running,
+        state: taskState('running', {}, { PhaseDetail: 'cannot be reached, trying again: no answer' }),
+      }),
+    ],
     ['complete', row({ alloc: running, state: taskState('complete', {}, { LastExit: exited(0) }) })],
     [
       'stopped',
@@ -67,6 +74,20 @@ describe('the status of a task', () => {
       assert.equal(text(view), expected);
     });
   }
+
+  it('does not call well what is out of reach', () => {
+    const state = taskState('running', {}, { PhaseDetail: 'cannot be reached, trying again: no answer' });
+    const { tone, trouble } = taskStatus(row({ alloc: running, state }), NOW_MS);
+    assert.deepEqual({ tone, trouble }, { tone: 'warn', trouble: 'retrying' });
+  });
+
+  it('says in delay mode that the restarts of the interval are used up', () => {
+    const over = backoffRow();
+    assert.equal(
+      text({ ...over, restartsAllowed: 1 }),
+      'backoff, retry in 12s (all 1 restarts of its interval used; exited 3)',
+    );
+  });
 
   it('names what kept a task from starting when there is no exit', () => {
     const setup = taskEvent({
