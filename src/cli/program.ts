@@ -113,6 +113,27 @@ const COMMANDS: readonly Entry[] = [
   { name: 'version', summary: 'print the version', load: () => import('./commands/version.js') },
 ];
 
+/** The headings of the help, and what stands below them. */
+const GROUPS: Readonly<Record<string, readonly string[]>> = {
+  'The daemon and its host:': ['agent', 'dev', 'doctor', 'drain', 'node', 'token'],
+  'Job files:': ['run', 'validate', 'plan', 'init', 'import', 'schema'],
+  'Look:': ['ps', 'status', 'stats', 'logs', 'events', 'history', 'inspect'],
+  'Act:': ['stop', 'restart', 'signal', 'exec', 'dispatch', 'periodic', 'purge', 'gc'],
+};
+
+/** What somebody types who has never seen it. */
+const FIRST_STEPS = `
+First steps:
+  holdfast agent                  the daemon, in a terminal of its own
+  holdfast run -- sleep 1000      a job of one task
+  holdfast init job.hcl           an example of a job file; then: holdfast run job.hcl
+  holdfast ps                     what runs
+  holdfast status sleep           how it is, and why
+  holdfast stop sleep
+
+"holdfast help COMMAND" has more examples.
+`;
+
 /** What fingers type that come from elsewhere. */
 const ELSEWHERE: ReadonlyMap<string, string> = new Map([
   ['apply', 'run'],
@@ -169,6 +190,8 @@ export async function runCli(words: readonly string[], world: World): Promise<nu
   const program = newProgram(note, chosen);
   for (const entry of COMMANDS) {
     const command = program.command(entry.name).description(entry.summary);
+    const [group] = Object.entries(GROUPS).find(([, names]) => names.includes(entry.name)) ?? [];
+    if (group !== undefined) command.helpGroup(group);
     if (entry.name !== chosen) continue;
     (await entry.load()).define({
       command,
@@ -241,7 +264,8 @@ function adviceOn(word: string): string {
 
 /** @param chosen the command of this line, if it names one */
 function newProgram(note: (line: string) => void, chosen: string | undefined): Command {
-  return new Command('holdfast')
+  const program = new Command('holdfast');
+  return program
     .description('Runs workloads and never lets go of them.')
     .option(
       '--address <url>',
@@ -257,11 +281,13 @@ function newProgram(note: (line: string) => void, chosen: string | undefined): C
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
       outputError: (text) => {
-        const line = text
-          .replace(/^error: /, '')
-          .trim()
-          .replace(/\.$/, '')
-          .replaceAll('\n', ' ');
+        const line =
+          missingOperand(program, chosen, text) ??
+          text
+            .replace(/^error: /, '')
+            .trim()
+            .replace(/\.$/, '')
+            .replaceAll('\n', ' ');
         note(
           `holdfast: ${line}; ${JSON.stringify(chosen === undefined ? 'holdfast help' : `holdfast help ${chosen}`)} shows how`,
         );
@@ -269,8 +295,17 @@ function newProgram(note: (line: string) => void, chosen: string | undefined): C
     })
     .addHelpText(
       'after',
-      '\nExit codes: 0 ok, 1 failed, 2 usage or invalid job file, 3 not running, 4 not found, 5 daemon unreachable, 6 not permitted',
+      ({ command }) =>
+        `${command === program ? FIRST_STEPS : ''}\nExit codes: 0 ok, 1 failed, 2 usage or invalid job file, 3 not running, 4 not found, 5 daemon unreachable, 6 not permitted`,
     );
+}
+
+/** What is to be given, in the words of the help, when a command lacks it. */
+function missingOperand(program: Command, chosen: string | undefined, text: string): string | undefined {
+  const name = /missing required argument '(\w+)'/.exec(text)?.[1];
+  const command = program.commands.find((each) => each.name() === chosen);
+  const description = command?.registeredArguments.find((each) => each.name() === name)?.description ?? '';
+  return name === undefined || description === '' ? undefined : `give ${name.toUpperCase()}: ${description}`;
 }
 
 /** Long options that fingers give one dash, as Nomad's tools have it. */

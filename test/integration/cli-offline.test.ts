@@ -81,6 +81,35 @@ describe('commands that need no daemon', { timeout: 120_000 }, () => {
     assert.equal(existsSync(join(dir, 'ecosystem.json')), true);
   });
 
+  it('help names every command under its heading, and first steps that can be typed', async () => {
+    const help = cli('--help').stdout;
+    const commands = await loadCommands();
+    for (const { command } of commands) assert.match(help, new RegExp(`^ {2}${command.name()} `, 'm'));
+    const [, others = ''] = /\nCommands:\n([^]*?)\n\n/.exec(help) ?? [];
+    assert.deepEqual(
+      [...others.matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name),
+      ['completion', 'version', 'help'],
+    );
+    const [, steps = ''] = /\nFirst steps:\n([^]*?)\n\n/.exec(help) ?? [];
+    const lines = steps.split('\n').map((line) => line.trim().replace(/ {2,}.*$/, ''));
+    assert.equal(lines.length, 6);
+    for (const line of lines) {
+      const [, name, ...words] = splitWords(line) ?? [];
+      const found = commands.find(({ command }) => command.name() === name)?.command;
+      assert.ok(found, line);
+      assert.deepEqual(
+        found.parseOptions(words).unknown.filter((word) => word !== '--' && !words.includes('--')),
+        [],
+        line,
+      );
+    }
+    assert.equal(cli('status', '--help').stdout.includes('First steps'), false);
+    assert.equal(
+      cli('node').stderr,
+      'holdfast: give WHAT: status, drain, eligibility; "holdfast help node" shows how\n',
+    );
+  });
+
   it('docs/coming-from.md names commands and keys that exist', async () => {
     const commands = await loadCommands();
     const lines = [...COMING_FROM.matchAll(/`(holdfast [^`]+)`/g)].map(([, line = '']) => line);

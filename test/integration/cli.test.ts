@@ -308,7 +308,7 @@ describe('the command line, with a real agent', { timeout: DEADLINE_MS }, () => 
 
   it('refuses wrong usage in one line', async () => {
     isRefused(await world.cli('psx'), 2, /unknown command "psx": did you mean "holdfast ps"\?/);
-    isRefused(await world.cli('logs'), 2, /missing required argument 'target'/);
+    isRefused(await world.cli('logs'), 2, /give TARGET: job, job\/group/);
     isRefused(await world.cli('run'), 2, /give a job file/);
     isRefused(await world.cli('run', 'a.hcl', 'b.hcl'), 2, /one job file at a time/);
     isRefused(await world.cli('run', 'a.hcl', '-m', '5'), 2, /--memory goes with/);

@@ -289,7 +289,7 @@ describe('exec', { timeout: 180_000 }, () => {
     it('says what is wrong, and ends with the code for it', async () => {
       const table: readonly (readonly [readonly string[], number, RegExp])[] = [
         [['box', '--', 'true'], 2, /has 3 running tasks: name one of [0-9a-f]{8}\/main, /],
-        [['box/g/main'], 2, /missing required argument/],
+        [['box/g/main'], 2, /give COMMAND: /],
         [['nothing', '--', 'true'], 4, /no job or alloc "nothing"/],
         [['--task', 'nobody', 'box', '--', 'true'], 4, /has no task "nobody"/],
         [['box/g/mock', '--', 'true'], 2, /mock_driver cannot run commands/],
