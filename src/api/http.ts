@@ -1,4 +1,7 @@
-/** Owns how routes are served over HTTP: headers, errors, blocking queries, streams. Knows no route by name. */
+/**
+ * Owns how routes are served over HTTP: headers, errors, blocking queries, streams. Knows no route by name.
+ * A little over 300 lines: all of it is one thing, what stands between a socket and a route.
+ */
 import { addAbortListener } from 'node:events';
 import { STATUS_CODES, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';

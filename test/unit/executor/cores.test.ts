@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
-import fc from 'fast-check';
+import fc from '../../helpers/properties.js';
 import { Cores, formatCores, parseCores } from '../../../src/executor/cores.js';
 
 const made: string[] = [];
