@@ -66,7 +66,7 @@ describe('metrics', { timeout: 60_000 }, () => {
   });
 
   it('has series of a task only while it runs', async () => {
-    const labels = `{alloc_id="${allocId}",job="web",task_group="front",task="server"}`;
+    const labels = `{namespace="default",alloc_id="${allocId}",job="web",task_group="front",task="server"}`;
     const name = `holdfast_client_allocs_memory_usage${labels}`;
     assert.equal((await scrape()).has(name), false);
     await api.operations.startTask(allocId, 'server');

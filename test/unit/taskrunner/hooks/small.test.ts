@@ -76,10 +76,10 @@ describe('validate', () => {
   }
 
   it('Validate_ServiceName: one that is none once it is filled in is refused', async () => {
-    const named = (name: string, who: string) => {
-      const world = new HookWorld();
+    const named = async (name: string, who: string) => {
+      using world = new HookWorld();
       const services = [{ name, tags: [], checks: [] }];
-      return hook.prestart?.(
+      return await hook.prestart?.(
         world.context({ driver: 'raw_exec', config: { command: 'x' }, meta: { who }, services }),
       );
     };
