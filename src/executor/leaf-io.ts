@@ -3,10 +3,10 @@
  * hold for each whole disk that is there when they are set.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describeError } from '../base/errors.js';
 import type { CgroupLeaf } from './cgroup-leaf.js';
 import type { CgroupLimits, LimitName } from './cgroup-limits.js';
+import { v1File, v2File } from './leaf-files.js';
 
 export type IoLimits = Pick<CgroupLimits, 'ioWeight' | 'ioReadBps' | 'ioWriteBps'>;
 
@@ -129,22 +129,15 @@ function speeds(leaf: CgroupLeaf, way: 'read' | 'write'): ReadonlyMap<string, nu
 }
 
 function speedFile(leaf: CgroupLeaf, way: 'read' | 'write'): string | undefined {
-  return there(leaf, V1_SPEEDS[way], 'io.max')[0];
+  return v1File(leaf, V1_SPEEDS[way]) ?? v2File(leaf, 'io.max');
 }
 
 function weightFiles(leaf: CgroupLeaf): readonly string[] {
-  const v1 = V1_WEIGHTS.flatMap((file) => there(leaf, file, undefined)).slice(0, 1);
-  return v1.length > 0
-    ? v1
-    : [...there(leaf, undefined, 'io.weight'), ...there(leaf, undefined, 'io.bfq.weight')];
-}
-
-function there(leaf: CgroupLeaf, v1: string | undefined, v2: string | undefined): readonly string[] {
-  const paths = [
-    ...(v1 === undefined ? [] : leaf.v1.map((dir) => join(dir, v1))),
-    ...(v2 === undefined || leaf.unified === undefined ? [] : [join(leaf.unified, v2)]),
-  ];
-  return paths.filter((path) => existsSync(path));
+  for (const file of V1_WEIGHTS) {
+    const path = v1File(leaf, file);
+    if (path !== undefined) return [path];
+  }
+  return ['io.weight', 'io.bfq.weight'].flatMap((file) => v2File(leaf, file) ?? []);
 }
 
 function missing(leaf: CgroupLeaf, mode: 'fresh' | 'change', what: 'limit' | 'share'): string {

@@ -2,12 +2,13 @@
  * Owns the writing of limits into the cgroup leaf of one run, when it is made and while it is in use, and the look at
  * what the kernel made of them. Works from the leaf's paths alone, as cgroup-leaf.ts does.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { describeError } from '../base/errors.js';
 import type { CgroupLeaf } from './cgroup-leaf.js';
 import { cpuWeight, type CgroupLimits, type LimitName } from './cgroup-limits.js';
 import { readOwnCores } from './cores.js';
+import { v1File, v2File } from './leaf-files.js';
 import { applyIo, readIo, type IoLimits } from './leaf-io.js';
 
 /** A limit that is not in force, and why; for people. */
@@ -58,7 +59,7 @@ export function applyLimits(leaf: CgroupLeaf, limits: CgroupLimits, mode: 'fresh
     if (why !== undefined) unmet.push({ limit, why: `${what} is not limited: ${why}` });
   };
   // v1 keeps memory below memory and swap together: that one goes out of the way while memory changes.
-  if (mode === 'change') tryWrite(pathOf(leaf.v1, V1_MEMORY_AND_SWAP), '-1');
+  if (mode === 'change') tryWrite(v1File(leaf, V1_MEMORY_AND_SWAP), '-1');
   for (const file of limitFiles(limits)) tell(file.limit, file.what, applyOne(leaf, file, mode));
   tell('memory_swap', 'swap', applySwap(leaf, limits.swapMax, mode));
   return [...unmet, ...applyIo(leaf, limits, mode)];
@@ -92,7 +93,7 @@ export function readLimits(leaf: CgroupLeaf): LimitsInForce {
 }
 
 function readCores(leaf: CgroupLeaf): string | undefined {
-  const v1 = pathOf(leaf.v1, 'cpuset.cpus');
+  const v1 = v1File(leaf, 'cpuset.cpus');
   if (v1 !== undefined) return readOwnCores(dirname(v1), 1);
   return leaf.unified === undefined ? undefined : readOwnCores(leaf.unified, 2);
 }
@@ -158,8 +159,8 @@ function limitFiles(limits: CgroupLimits): LimitFile[] {
 
 /** @returns why it is not in force */
 function applyOne(leaf: CgroupLeaf, limit: LimitFile, mode: 'fresh' | 'change'): string | undefined {
-  const v1 = pathOf(leaf.v1, limit.v1.file);
-  const path = v1 ?? pathOf(leaf.unified === undefined ? [] : [leaf.unified], limit.v2.file);
+  const v1 = v1File(leaf, limit.v1.file);
+  const path = v1 ?? v2File(leaf, limit.v2.file);
   const { value, none } = v1 === undefined ? limit.v2 : limit.v1;
   if (value === undefined && (mode === 'fresh' || path === undefined)) return undefined;
   if (path === undefined) return `this host offers no ${limit.controller} controller`;
@@ -192,11 +193,11 @@ function applySwap(
 ): string | undefined {
   if (swapMax === undefined && mode === 'fresh') return undefined;
   const bytes = swapMax === 'avoid' ? 0 : swapMax;
-  const v1 = pathOf(leaf.v1, V1_MEMORY_AND_SWAP);
-  const path = v1 ?? pathOf(leaf.unified === undefined ? [] : [leaf.unified], 'memory.swap.max');
+  const v1 = v1File(leaf, V1_MEMORY_AND_SWAP);
+  const path = v1 ?? v2File(leaf, 'memory.swap.max');
   if (leaf.v1.length > 0) {
     // Not even what would fit below the limit: slow is what nobody asked for.
-    const swappiness = pathOf(leaf.v1, 'memory.swappiness');
+    const swappiness = v1File(leaf, 'memory.swappiness');
     if (bytes === 0) tryWrite(swappiness, '0');
     else tryWrite(swappiness, USUAL_SWAPPINESS);
   }
@@ -229,12 +230,8 @@ function tryWrite(path: string | undefined, text: string): void {
 }
 
 function readFirst(leaf: CgroupLeaf, file: string): string | undefined {
-  const path = pathOf([...leaf.v1, ...(leaf.unified === undefined ? [] : [leaf.unified])], file);
+  const path = v1File(leaf, file) ?? v2File(leaf, file);
   return path === undefined ? undefined : readText(path);
-}
-
-function pathOf(dirs: readonly string[], file: string): string | undefined {
-  return dirs.map((dir) => join(dir, file)).find((path) => existsSync(path));
 }
 
 function readText(path: string): string | undefined {
