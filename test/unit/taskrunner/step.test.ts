@@ -285,6 +285,9 @@ describe('what happens when …', () => {
       assert.equal(timer?.kind, 'set_timer');
       delays.push(timer.delayMs);
       assert.equal(story.phase, i < 4 ? 'stopping' : 'unkillable');
+      const { phaseDetail } = story.state.record;
+      if (i < 4) assert.ok(phaseDetail.endsWith(`kill attempt ${i + 1} failed, trying again: still there`));
+      else assert.equal(phaseDetail, 'still there; tried again every 120s');
       story.timer();
       assert.deepEqual(kindsOf(story), ['stop']);
     }
