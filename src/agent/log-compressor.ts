@@ -41,7 +41,12 @@ export class LogCompressor implements AsyncDisposable {
   async #run(): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
-      await this.#round(signal);
+      try {
+        await this.#round(signal);
+      } catch (error) {
+        // A disk that gives nothing back, most likely: there is always a next round.
+        this.#deps.logger.warn({ error: describeError(error) }, 'cannot look for logs to compress, trying again');
+      }
       await sleep(this.#deps.clock, EVERY_MS, signal).catch(() => undefined);
     }
   }

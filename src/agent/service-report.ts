@@ -107,7 +107,12 @@ export class ServiceReport {
   }
 
   #tellStatus(): void {
-    const status = this.#reported?.status();
+    let status: string | undefined;
+    try {
+      status = this.#reported?.status();
+    } catch {
+      return; // The store cannot be read, which others tell; the line stays as it was.
+    }
     if (status === undefined || status === this.#toldStatus) return;
     this.#noteTold(status);
     this.#notifier.send({ STATUS: status });

@@ -41,7 +41,11 @@ export class PeriodicLauncher {
     this.#isLooking = true;
     this.#timer?.[Symbol.dispose]();
     this.#timer = undefined;
-    void this.#look().then((inMs) => {
+    const looked = this.#look().catch((error: unknown) => {
+      this.#deps.logger.error({ error: describeError(error) }, 'cannot see which launches are due, trying again');
+      return RETRY_MS;
+    });
+    void looked.then((inMs) => {
       this.#isLooking = false;
       if (this.#lookAgain) {
         this.#lookAgain = false;

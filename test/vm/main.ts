@@ -596,7 +596,8 @@ describe('holdfast on a machine of its own', { timeout: LIMIT_MS }, () => {
     ] as const) {
       const body = method === 'PUT' ? { Job: shellJob('extra', 'exit 0') } : undefined;
       const { status, text } = await host.request(method, path, body);
-      assert.ok(status === 503 || (status === 200 && method === 'GET'), `${status} ${text}`);
+      const { text: last } = await machine.sh('journalctl -b -o cat -u holdfast --no-pager | tail -n 12');
+      assert.ok(status === 503 || (status === 200 && method === 'GET'), `${status} ${text}\n${last}`);
       if (status === 503) assert.match(text, /disk|read-only|write/);
       assert.doesNotMatch(text, /malformed|damaged/);
     }
