@@ -45,7 +45,10 @@ export class LogCompressor implements AsyncDisposable {
         await this.#round(signal);
       } catch (error) {
         // A disk that gives nothing back, most likely: there is always a next round.
-        this.#deps.logger.warn({ error: describeError(error) }, 'cannot look for logs to compress, trying again');
+        this.#deps.logger.warn(
+          { error: describeError(error) },
+          'cannot look for logs to compress, trying again',
+        );
       }
       await sleep(this.#deps.clock, EVERY_MS, signal).catch(() => undefined);
     }

@@ -42,7 +42,10 @@ export class PeriodicLauncher {
     this.#timer?.[Symbol.dispose]();
     this.#timer = undefined;
     const looked = this.#look().catch((error: unknown) => {
-      this.#deps.logger.error({ error: describeError(error) }, 'cannot see which launches are due, trying again');
+      this.#deps.logger.error(
+        { error: describeError(error) },
+        'cannot see which launches are due, trying again',
+      );
       return RETRY_MS;
     });
     void looked.then((inMs) => {
