@@ -88,7 +88,9 @@ function shutIn({ fault, namespaces, userNamespace, seccomp }: HostIsolation): r
 }
 
 function cureFor(controller: string, { cgroups, uid }: HostSeen): string {
-  const seen = cgroups.missing.length === 0 ? '' : ` (${cgroups.missing.join('; ')})`;
+  const [first, ...more] = cgroups.missing;
+  const others = more.length === 0 ? '' : `; and ${more.length} more like it`;
+  const seen = first === undefined ? '' : ` (${first}${others})`;
   if (uid !== 0) return `start the agent as root: an ordinary user may not make cgroups${seen}`;
   if (cgroups.mode === 'none') {
     return `mount cgroup2 writable at /sys/fs/cgroup; in a container, start it with a writable cgroup of its own${seen}`;

@@ -38,10 +38,17 @@ export function renderNode(node: Node, stats: HostStats, look: Look): string[] {
     ...Holdfast.Warnings.flatMap((text) => wrapped('Warning', text, look, 'bad')),
     '',
     ...capabilityLines(Holdfast.Capabilities, look),
-    ...missing.flatMap(({ Name, Cure }) => wrapped('Cure', `${Name}: ${Cure}`, look, 'warn')),
+    ...cures(missing).flatMap((cure) => wrapped('Cure', cure, look, 'warn')),
     '',
     ...driverLines(node, look),
   ];
+}
+
+/** Each cure once, with all that it is for. */
+function cures(missing: readonly { readonly Name: string; readonly Cure: string }[]): readonly string[] {
+  const names = new Map<string, string[]>();
+  for (const { Name, Cure } of missing) names.set(Cure, [...(names.get(Cure) ?? []), Name]);
+  return [...names].map(([cure, of]) => `${of.join(', ')}: ${cure}`);
 }
 
 function cpuText({ CPU }: HostStats): string {
