@@ -37,6 +37,11 @@ export class Budget {
     }
   }
 
+  /** Nothing more may be made: also `can` and `try` must not go on after what took too long. */
+  exhaust(): void {
+    this.#left = -1;
+  }
+
   /** The values of a tree, and what they weigh. @throws ExpressionFault */
   spendTree(tree: Tree, at: number): void {
     if (tree.kind === 'scalar') this.spend(1 + Math.floor(tree.written.length / TEXT_UNIT), at);

@@ -2,12 +2,17 @@
  * Owns the functions that take a regular expression. Job files write those of Go (RE2); those of JavaScript mean the same but
  * for the way names and flags are written, which is turned here.
  */
+import { createContext, Script, type Context } from 'node:vm';
 import { list, spec, text, type Call, type FunctionSpec } from './hcl-call.js';
 import { mapNode, nullNode, textNode } from './hcl-made.js';
 import type { Tree } from './tree.js';
 
-/** What looks at every place of a longer text may take for ever: nobody writes that much into a job file. */
+/** Nobody writes that much into a job file. */
 const LONGEST_SUBJECT = 64 * 1024;
+/** `(a+)+$` may look at a short text for ever, and the daemon reads job files too: far more than any good one takes. */
+const LONGEST_MS = 500;
+const MATCH = new Script('[...subject.matchAll(pattern)]');
+let context: Context | undefined;
 
 /** @throws ExpressionFault when it is none */
 function patternOf(call: Call, written: string): RegExp {
@@ -35,7 +40,20 @@ function turned(letter: string): string | undefined {
 
 function matchesIn(call: Call, pattern: RegExp, subject: string): readonly RegExpExecArray[] {
   if (subject.length > LONGEST_SUBJECT) call.fail('the text is longer than 64 KiB');
-  const found = [...subject.matchAll(pattern)];
+  call.budget.spend(1, call.at);
+  context ??= createContext();
+  Object.assign(context, { subject, pattern });
+  let found: readonly RegExpExecArray[];
+  try {
+    // Only a script of its own can be interrupted.
+    found = [...(MATCH.runInContext(context, { timeout: LONGEST_MS }) as readonly RegExpExecArray[])];
+  } catch (error) {
+    // An error of its context is no Error of ours.
+    const isLate = typeof error === 'object' && error !== null && 'code' in error;
+    if (!isLate || error.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error;
+    call.budget.exhaust();
+    return call.fail(`${JSON.stringify(pattern.source)} takes too long`, 'no repetition within a repetition');
+  }
   call.budget.spend(found.length, call.at);
   return found;
 }

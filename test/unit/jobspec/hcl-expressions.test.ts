@@ -73,6 +73,11 @@ const VALUES: readonly (readonly [string, unknown])[] = [
   ['regexall("x", "abc")', []],
   ['can(regex("x", "abc"))', false],
   ['regex("x", "abc")', 'fault: regex(): "x" is nowhere in "abc"'],
+  ['regex("(a+)+$", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!")', 'fault: regex(): "(a+)+$" takes too long'],
+  [
+    '[for n in range(1000) : can(regex("(a+)+$", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"))]',
+    'fault: this makes too much: the expressions of a file may make 200000 values',
+  ],
   ['regex("(", "abc")', 'fault: regex(): "(" is no regular expression: Unterminated group'],
   ['replace("a1b22", "/[0-9]+/", "#")', 'a#b#'],
   ['replace("a/b", "/", "-")', 'a-b'],
