@@ -177,7 +177,7 @@ describe('holdfast on a machine of its own', { timeout: LIMIT_MS }, () => {
           const now = await host.unit('MainPID');
           return now !== '0' && now !== pid && (await host.unit('ActiveState')) === 'active';
         },
-        { timeoutMs: 60_000, everyMs: 300 },
+        { timeoutMs: 180_000, everyMs: 300 },
       );
     });
   });
