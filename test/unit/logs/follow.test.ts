@@ -327,7 +327,8 @@ describe('following a log', () => {
           assert.equal(line, `line ${expected}`);
           expected += 1;
         }
-        if (child.connected) child.send(expected);
+        // It may be gone by the time that it is told.
+        if (child.connected) child.send(expected, () => undefined);
       }
       assert.equal(expected, total);
       assert.ok(files > 30, `only ${files} files were seen`);
