@@ -335,7 +335,8 @@ describe('trouble with the disk', () => {
     'G30: a slow disk slows down what the task writes, and neither a stop nor the record of its end',
     { skip: NO_STRACE },
     async () => {
-      await using run = await new Run({ sh: 'echo first; exec yes' }).started();
+      // No faster than that: what rotates away before the disk is slow could not be counted.
+      await using run = await new Run({ sh: 'echo first; while :; do echo line; done' }).started();
       await until('the first line is there', () => run.log().startsWith('first\n'));
       await withDisk(run, 'splice:delay_enter=100000', async () => {
         const client = await run.client();
