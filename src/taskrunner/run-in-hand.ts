@@ -161,7 +161,10 @@ export class RunInHand {
     return this.#handle?.usage() ?? Promise.resolve(undefined);
   }
 
-  /** A driver says the same of each start, a limit that cannot be had for example: it is told once. */
+  /**
+   * A driver says the same of each start, a limit that cannot be had for example: it is not told
+   * again while it stands among the recent events.
+   */
   #isSaid(event: TaskEvent): boolean {
     return (
       event.type === 'Driver' &&
