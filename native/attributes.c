@@ -38,16 +38,19 @@ static const struct {
 	{ "sigpending", RLIMIT_SIGPENDING }, { "stack", RLIMIT_STACK },
 };
 
-/* As much of it as may be had: only root raises a hard limit. */
+/*
+ * All by prlimit(2): the setrlimit of musl knows kernels without it, where it has to stop all threads, and that is 2 KiB.
+ * As much of it as may be had: only root raises a hard limit.
+ */
 static void set_at_most(int resource, rlim_t soft, rlim_t hard) {
 	struct rlimit now, want = { .rlim_cur = soft, .rlim_max = hard };
-	if (getrlimit(resource, &now) < 0)
+	if (prlimit(0, resource, NULL, &now) < 0)
 		return;
 	if (now.rlim_max != RLIM_INFINITY && (hard == RLIM_INFINITY || hard > now.rlim_max))
 		want.rlim_max = now.rlim_max;
 	if (want.rlim_max != RLIM_INFINITY && (want.rlim_cur == RLIM_INFINITY || want.rlim_cur > want.rlim_max))
 		want.rlim_cur = want.rlim_max;
-	(void) setrlimit(resource, &want);
+	(void) prlimit(0, resource, &want, NULL);
 }
 
 /* `name soft hard`, -1 = unlimited. */
@@ -62,7 +65,7 @@ static int set_limit(const char *text) {
 			continue;
 		struct rlimit want = { .rlim_cur = soft < 0 ? RLIM_INFINITY : (rlim_t) soft,
 				       .rlim_max = hard < 0 ? RLIM_INFINITY : (rlim_t) hard };
-		return setrlimit(limits[i].resource, &want) < 0 ? -errno : 0;
+		return prlimit(0, limits[i].resource, &want, NULL) < 0 ? -errno : 0;
 	}
 	return -EINVAL;
 }
