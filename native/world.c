@@ -95,7 +95,8 @@ int join_cgroups(const struct session *s) {
 	}
 	for (char **procs = s->x->spec.join_procs; *procs; procs++) {
 		int r = write_file(*procs, "0");
-		if (r < 0)
+		/* The task has left a group that is not there. */
+		if (r < 0 && r != -ENOENT)
 			return r;
 	}
 	return 0;

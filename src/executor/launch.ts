@@ -8,7 +8,7 @@ import { AgentError, describeError, errnoOf } from '../base/errors.js';
 import { failpoint } from '../base/failpoint.js';
 import { removeLeaf, type CgroupLeaf } from './cgroup-leaf.js';
 import type { CgroupLimits, LimitName } from './cgroup-limits.js';
-import { V1_JOIN_FILE, type Cgroups, type CreatedLeaf, type PlannedLeaf } from './cgroups.js';
+import { joinFilesOf, type Cgroups, type CreatedLeaf, type PlannedLeaf } from './cgroups.js';
 import type { ExecutorStatus, StartFailedRecord } from './exit-record.js';
 import { EXECUTOR_EXIT, runForeground } from './foreground.js';
 import type { Launcher } from './launcher.js';
@@ -203,7 +203,7 @@ function completeSpec(
     ...request.spec,
     bootId: deps.bootId,
     cgroup: planned?.leaf.unified,
-    joinProcs: (planned?.leaf.v1 ?? []).map((dir) => `${dir}/${V1_JOIN_FILE}`),
+    joinProcs: joinFilesOf(planned?.leaf),
     selfProcs: deps.cgroups.executorProcs,
     memoryEvents: planned?.memoryEvents,
     memoryPeak: planned?.memoryPeak,

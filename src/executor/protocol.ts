@@ -291,6 +291,16 @@ export function decodeSpec(bytes: Buffer): ExecutorSpec {
   };
 }
 
+/** The spec with other files to join by; all else of it, what is not known here included, stays as it is. */
+export function withJoinProcs(spec: Buffer, joinProcs: readonly string[]): Buffer {
+  const magic = spec.subarray(0, SPEC_MAGIC.length);
+  const others = decodeFields(spec.subarray(SPEC_MAGIC.length)).filter(
+    ({ tag }) => tag !== SPEC_TAG.joinProcs,
+  );
+  const fields = joinProcs.map((file) => stringField(SPEC_TAG.joinProcs, file));
+  return Buffer.concat([magic, encodeFields([...others, ...fields])]);
+}
+
 /** So that a spec reads back exactly as it was written: what is absent has no key. */
 function whenThere<K extends string, V>(key: K, value: V | undefined): Partial<Record<K, V>> {
   return value === undefined ? {} : ({ [key]: value } as Partial<Record<K, V>>);
