@@ -5,7 +5,8 @@
  *
  * hybrid: controllers are on v1; the v2 tree beside them has cgroup.kill, cgroup.events and cgroup.freeze.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AgentError, describeError, errnoOf } from '../base/errors.js';
 import { removeTree, type CgroupLeaf } from './cgroup-leaf.js';
@@ -132,11 +133,11 @@ export class Cgroups {
 
   /**
    * Puts the process that executors descend from where programs without cores of their own are born (cgroup v1). Best
-   * effort: without it they may use reserved cores as well.
+   * effort: without it they may use reserved cores as well. Not synchronous: the kernel takes its time, 10 ms here.
    */
-  admitLauncher(pid: number): void {
+  async admitLauncher(pid: number): Promise<void> {
     try {
-      if (this.#cores?.othersTasks !== undefined) writeFileSync(this.#cores.othersTasks, String(pid));
+      if (this.#cores?.othersTasks !== undefined) await writeFile(this.#cores.othersTasks, String(pid));
     } catch {
       // It has just ended.
     }
