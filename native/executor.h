@@ -243,6 +243,7 @@ struct executor {
 
 	bool more_to_reap;
 	uint64_t info_deadline_ns;   /* adopted: how long to wait for the leader's status */
+	uint64_t leftovers_ns;       /* 0, or when to look at what outlived the leader */
 	uint64_t record_retry_ns;    /* 0, or when to try the exit record again */
 	uint64_t listen_retry_ns;    /* 0, or when to accept again */
 	struct client clients[MAX_CLIENTS];
@@ -303,6 +304,8 @@ bool no_children(void);
 int signal_leader(struct executor *x, int signal);
 void stop_request(struct executor *x, int signal, uint64_t grace_ms);
 void kill_begin(struct executor *x);
+/* Has what outlived the leader time left to end by itself? */
+bool leftovers_have_time(struct executor *x, uint64_t now);
 /* Does what is due; true when nothing of the tree is left. */
 bool kill_step(struct executor *x, uint64_t now);
 bool tree_is_empty(struct executor *x);

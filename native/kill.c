@@ -142,6 +142,21 @@ static void kill_round(struct executor *x) {
 	k->next_ns = mono_ns() + k->pause_ns;
 }
 
+bool leftovers_have_time(struct executor *x, uint64_t now) {
+	uint64_t ms = x->spec.leftovers_ms > 0 ? (uint64_t) x->spec.leftovers_ms : 0;
+	uint64_t until = x->leader.ended_mono_ns + (ms < LONGEST_GRACE_MS ? ms : LONGEST_GRACE_MS) * NS_PER_MS;
+	if (now >= until || x->stop.asked || x->killing.on || x->outcome.result == RESULT_START_FAILED ||
+	    tree_is_empty(x))
+		return false;
+	if (x->leftovers_ns == 0) {
+		watch_cgroup(x);
+		(void) status_write(x);
+	}
+	/* Nobody is told of the end of an adopted tree that has no cgroup. */
+	x->leftovers_ns = x->adopted && now + LONGEST_PAUSE_NS < until ? now + LONGEST_PAUSE_NS : until;
+	return true;
+}
+
 bool kill_step(struct executor *x, uint64_t now) {
 	bool due = now >= x->killing.next_ns;
 	/* For an adopted tree even the question is a walk through /proc: ask it at the pace of the rounds. */

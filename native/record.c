@@ -139,6 +139,16 @@ uint64_t read_oom_kills(const struct executor *x) {
 	return kills;
 }
 
+/* How often memory was at its limit: v1 has a file for it, v2 counts it with the other events. */
+static uint64_t read_memory_hits(const struct executor *x) {
+	char buf[1024];
+	uint64_t hits = 0;
+	if (x->spec.memory_hits && read_file_at(-1, x->spec.memory_hits, buf, sizeof buf) >= 0 &&
+	    find_number(buf, "max", ' ', &hits) < 0)
+		hits = (uint64_t) read_number(buf, NULL);
+	return hits;
+}
+
 static uint64_t read_memory_peak(const struct executor *x) {
 	char buf[64];
 	if (!x->spec.memory_peak || read_file_at(-1, x->spec.memory_peak, buf, sizeof buf) < 0)
@@ -188,6 +198,8 @@ static void add_evidence(struct text *t, const struct executor *x, bool log_comp
 	}
 	add_number(t, "oom_kills", read_oom_kills(x) - x->oom_kills_before);
 	add_number(t, "leader_oom", x->leader_oom ? 1 : 0);
+	if (x->spec.memory_hits)
+		add_number(t, "memory_limit_hits", read_memory_hits(x));
 	const struct killing *k = &x->killing;
 	add_number(t, "leftovers_killed", k->seen > k->reaped ? k->seen : k->reaped);
 	add_usage(t, x);

@@ -37,6 +37,8 @@ enum spec_tag {
 	TAG_MEMORY_EVENTS,
 	TAG_MEMORY_PEAK,
 	TAG_ON_DEATH,
+	TAG_LEFTOVERS_MS,
+	TAG_MEMORY_HITS,
 	/* From here on: isolation, and attributes of the process. */
 	TAG_ISOLATE = 40,
 	TAG_MOUNT_SOURCE,
@@ -78,6 +80,8 @@ static const struct {
 	[TAG_LEFTOVERS] = { KIND_INT, offsetof(struct spec, leftovers) },
 	[TAG_OOM_SCORE_ADJ] = { KIND_INT, offsetof(struct spec, oom_score_adj) },
 	[TAG_MEMORY_EVENTS] = { KIND_STRING, offsetof(struct spec, memory_events) },
+	[TAG_LEFTOVERS_MS] = { KIND_INT, offsetof(struct spec, leftovers_ms) },
+	[TAG_MEMORY_HITS] = { KIND_STRING, offsetof(struct spec, memory_hits) },
 	[TAG_ON_DEATH] = { KIND_INT, offsetof(struct spec, on_death) },
 	[TAG_MEMORY_PEAK] = { KIND_STRING, offsetof(struct spec, memory_peak) },
 	[TAG_ISOLATE] = { KIND_INT, offsetof(struct spec, isolate) },

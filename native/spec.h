@@ -8,7 +8,7 @@
 
 struct spec {
 	const char *run_id, *boot_id, *title, *path, *cwd, *user, *log_dir, *log_name, *cgroup;
-	const char *memory_events, *memory_peak;
+	const char *memory_events, *memory_peak, *memory_hits;
 	/* Null-terminated, never null themselves. */
 	char **argv, **envp, **join_procs, **self_procs;
 	/* Of equal length: what is bound where in the task's own root, and how; see rootfs.h. */
@@ -17,7 +17,7 @@ struct spec {
 	char **search;
 	/* `name soft hard`; see attributes.c. */
 	char **rlimits;
-	int64_t log_max_files, log_max_bytes, oom_score_adj, gate, leftovers;
+	int64_t log_max_files, log_max_bytes, oom_score_adj, gate, leftovers, leftovers_ms;
 	int64_t on_death;
 	int64_t isolate, privileges, caps_bounding, caps_ambient, umask, nice;
 	/* Both above 0: a terminal of that size. */

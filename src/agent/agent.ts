@@ -86,8 +86,10 @@ export async function startAgent(
     });
     const executorPath = findExecutor();
     const cgroups = Cgroups.open({ root: config.cgroupRoot });
-    const launcher = scope.own('launcher', new Launcher({ clock, logger, executorPath }));
-    if (launcher.pid !== undefined) cgroups.admitLauncher(launcher.pid);
+    const launcher = scope.own(
+      'launcher',
+      new Launcher({ clock, logger, executorPath, admit: (pid) => cgroups.admitLauncher(pid) }),
+    );
     const isolation = probeIsolation(executorPath, process.getuid?.() ?? 0);
     const drivers = createDrivers({
       isolation,
@@ -119,7 +121,7 @@ export async function startAgent(
       driver: (name) => drivers.get(name),
       hooks: [
         validateHook({ denied: config.deniedUsers, drivers: config.checkedDrivers }),
-        taskDirHook,
+        taskDirHook(),
         volumesHook(config.hostVolumes),
         dispatchPayloadHook,
         artifactHook(),

@@ -4,6 +4,7 @@ import { chmod, mkdir, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AgentError, describeSystemError, errnoOf } from '../base/errors.js';
 import { mountsWithin } from '../base/mounts.js';
+import { spreadBelow } from '../base/spread.js';
 import type { TaskDirs } from '../drivers/driver.js';
 
 export class DataDir {
@@ -59,10 +60,11 @@ export class DataDir {
   async #make(): Promise<void> {
     await makeDirs(this.path);
     await chmod(this.path, 0o711);
-    await mkdir(this.runDir, { recursive: true });
+    const isNewRunDir = (await mkdir(this.runDir, { recursive: true })) !== undefined;
     await chmod(this.runDir, 0o700);
-    await mkdir(this.allocDir, { recursive: true });
+    const isNewAllocDir = (await mkdir(this.allocDir, { recursive: true })) !== undefined;
     await chmod(this.allocDir, 0o711);
+    if (isNewRunDir || isNewAllocDir) await spreadBelow([this.runDir, this.allocDir]);
   }
 
   /**

@@ -14,7 +14,7 @@ import type { ExitReport } from '../events/exit-result.js';
 import { removeLeaf, type CgroupLeaf } from '../executor/cgroup-leaf.js';
 import { enterRun } from '../executor/enter.js';
 import type { Session, SessionRequest } from '../executor/session.js';
-import type { Cgroups } from '../executor/cgroups.js';
+import { joinFilesOf, type Cgroups } from '../executor/cgroups.js';
 import { cgroupLimits, type CgroupLimits, type HostCpus } from '../executor/cgroup-limits.js';
 import { IN_FORCE_KEY, lookAtLeaf, lookAtWorkload } from '../executor/in-force.js';
 import type { InForce } from '../executor/in-force-record.js';
@@ -29,7 +29,7 @@ import {
   type ResolveDeps,
   type Resolved,
 } from '../executor/resolve.js';
-import { readExitFile, removeRunDir } from '../executor/run-dir.js';
+import { readExitFile, removeRunDir, rewriteJoinProcs } from '../executor/run-dir.js';
 import type { RunHandle } from '../state/store.js';
 import type { ProcessTable } from '../stats/process-table.js';
 import { UsageSampler } from '../stats/sampler.js';
@@ -40,7 +40,7 @@ import { execToEnd, type ExecOptions, type ExecResult } from './sessions.js';
 
 export interface HandleDeps extends ResolveDeps {
   readonly hostCpus: HostCpus;
-  readonly cgroups: Pick<Cgroups, 'changeLimits' | 'settleCores'>;
+  readonly cgroups: Pick<Cgroups, 'changeLimits' | 'settleCores' | 'wholeLeaf'>;
   readonly log: Logger;
   readonly table: ProcessTable;
 }
@@ -86,6 +86,7 @@ export class ExecutorHandle implements DriverHandle {
   #over = false;
   #inForce: InForce;
   #limits: CgroupLimits | undefined;
+  #leaf: CgroupLeaf | undefined;
   readonly #sessions = new Set<Session>();
 
   constructor(deps: HandleDeps, run: HandledRun) {
@@ -96,6 +97,7 @@ export class ExecutorHandle implements DriverHandle {
     this.#workload = run.status?.workload;
     this.#inForce = run.inForce ?? lookAtWorkload(this.#workload, run.leaf);
     this.#limits = run.limits;
+    this.#leaf = run.leaf;
     this.startedAtMs = run.status?.startedAtMs ?? deps.clock.wallMs();
     this.#sampler = new UsageSampler(deps.clock, {
       runId: run.runId,
@@ -113,8 +115,8 @@ export class ExecutorHandle implements DriverHandle {
       workload: this.#workload,
       driverState: {
         runDir: this.#run.runDir,
-        cgroup: this.#run.leaf?.unified ?? null,
-        cgroupsV1: this.#run.leaf?.v1 ?? [],
+        cgroup: this.#leaf?.unified ?? null,
+        cgroupsV1: this.#leaf?.v1 ?? [],
         [IN_FORCE_KEY]: this.#inForce,
         [LIMITS_KEY]: this.#limits ?? null,
       },
@@ -131,7 +133,7 @@ export class ExecutorHandle implements DriverHandle {
   }
 
   async stop(how: { readonly signal: number; readonly graceMs: number }): Promise<void> {
-    const { runId, runDir, leaf } = this.#run;
+    const { runId, runDir } = this.#run;
     await stopRun(
       this.#deps.clock,
       {
@@ -141,7 +143,7 @@ export class ExecutorHandle implements DriverHandle {
         wake: () => wakeExecutor(this.#deps, runDir),
         unseat: () => unseatExecutor(this.#deps, runDir),
         killRemains: async () => {
-          await killRemains(this.#deps, { runId }, leaf);
+          await killRemains(this.#deps, { runId }, this.#leaf);
         },
       },
       how,
@@ -168,15 +170,20 @@ export class ExecutorHandle implements DriverHandle {
   }
 
   changeLimits(resources: Resources): readonly string[] {
-    const { leaf } = this.#run;
+    const leaf = this.#leaf;
     if (this.#over) return [];
     if (leaf === undefined) return ['nothing is limited: this host lets the agent have no cgroup'];
     const limits = cgroupLimits(resources, this.#deps.hostCpus);
     // Nearly always after a restart of the agent: nobody but us writes there.
     if (isDeepStrictEqual(limits, this.#limits)) return [];
-    const unmet = this.#deps.cgroups.changeLimits(leaf, limits);
+    const { runDir } = this.#run;
+    const changed = this.#deps.cgroups.changeLimits(leaf, limits, (now) => {
+      rewriteJoinProcs(runDir, joinFilesOf(now));
+    });
+    const { unmet } = changed;
+    this.#leaf = changed.leaf;
     this.#limits = unmet.length === 0 ? limits : undefined;
-    this.#inForce = { ...this.#inForce, ...lookAtLeaf(leaf) };
+    this.#inForce = { ...this.#inForce, ...lookAtLeaf(this.#leaf) };
     return unmet.map(({ why }) => why);
   }
 
@@ -188,7 +195,7 @@ export class ExecutorHandle implements DriverHandle {
       Promise.all([...this.#sessions].map(({ ended }) => ended)),
       sleep(this.#deps.clock, SESSIONS_WITHIN_MS, this.#leaving.signal),
     ]);
-    await releaseRun(this.#deps, this.#run.runDir, this.#run.leaf);
+    await releaseRun(this.#deps, this.#run.runDir, this.#leaf);
   }
 
   detach(): void {
@@ -289,7 +296,7 @@ export class ExecutorHandle implements DriverHandle {
       runId: this.runId,
       runDir: this.#run.runDir,
       bootId: this.#run.bootId,
-      handle: { executor: this.#executor, workload: this.#workload, leaf: this.#run.leaf },
+      handle: { executor: this.#executor, workload: this.#workload, leaf: this.#leaf },
     };
   }
 
@@ -311,7 +318,7 @@ export async function releaseRun(
   runDir: string,
   leaf: CgroupLeaf | undefined,
 ): Promise<void> {
-  if (leaf !== undefined && !(await removeLeaf(deps.clock, leaf)))
+  if (leaf !== undefined && !(await removeLeaf(deps.clock, deps.cgroups.wholeLeaf(leaf))))
     deps.log.warn({ cgroup: leaf.unified ?? leaf.v1 }, 'a cgroup is still in use and was left, ignoring');
   deps.cgroups.settleCores();
   await removeRunDir(runDir);

@@ -119,8 +119,8 @@ function levelsBelow(mount: string, path: string): string[] {
   return parts.map((_, at) => join(mount, ...parts.slice(0, at + 1)));
 }
 
-/** Not `recursive`: Node tries for ever where a kernel file system refuses a directory with ENOENT. */
-function makeDirectory(dir: string): void {
+/** One that is there is fine. Not `recursive`: Node tries for ever where a kernel file system refuses a directory with ENOENT. */
+export function makeDirectory(dir: string): void {
   try {
     mkdirSync(dir);
   } catch (error) {

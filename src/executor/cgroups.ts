@@ -5,8 +5,9 @@
  *
  * hybrid: controllers are on v1; the v2 tree beside them has cgroup.kill, cgroup.events and cgroup.freeze.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { AgentError, describeError, errnoOf } from '../base/errors.js';
 import { removeTree, type CgroupLeaf } from './cgroup-leaf.js';
 import type { CgroupLimits } from './cgroup-limits.js';
@@ -20,6 +21,7 @@ import {
 } from './cgroup-roots.js';
 import { Cores } from './cores.js';
 import { wantsIo } from './leaf-io.js';
+import { joinAdded, leaveIdleCpuset, nameOfLeaf, widenLeaf, type ChangedLeaf } from './leaf-join.js';
 import { applyLimits, type UnmetLimit } from './leaf-limits.js';
 
 /** What this host offers; `none` with the reason. */
@@ -30,9 +32,10 @@ export type CgroupFeature = 'swap' | 'io_weight';
 /** A leaf that is to be made. */
 export interface PlannedLeaf {
   readonly leaf: CgroupLeaf;
-  /** Files by which an executor sees OOM kills and the memory peak; undefined without a memory controller. */
+  /** Files by which an executor sees OOM kills, the memory peak, and how often the limit was hit; undefined without a memory controller. */
   readonly memoryEvents: string | undefined;
   readonly memoryPeak: string | undefined;
+  readonly memoryHits?: string | undefined;
 }
 
 /** A leaf that was made, and what of the limits could not be set. */
@@ -130,11 +133,11 @@ export class Cgroups {
 
   /**
    * Puts the process that executors descend from where programs without cores of their own are born (cgroup v1). Best
-   * effort: without it they may use reserved cores as well.
+   * effort: without it they may use reserved cores as well. Not synchronous: the kernel takes its time, 10 ms here.
    */
-  admitLauncher(pid: number): void {
+  async admitLauncher(pid: number): Promise<void> {
     try {
-      if (this.#cores?.othersTasks !== undefined) writeFileSync(this.#cores.othersTasks, String(pid));
+      if (this.#cores?.othersTasks !== undefined) await writeFile(this.#cores.othersTasks, String(pid));
     } catch {
       // It has just ended.
     }
@@ -172,9 +175,18 @@ export class Cgroups {
     return { ...planned, unmet: this.#limit(name, leaf, limits, 'fresh') };
   }
 
-  /** Changes the limits of a leaf that is in use. @returns what could not be set, or not yet */
-  changeLimits(leaf: CgroupLeaf, limits: CgroupLimits): readonly UnmetLimit[] {
-    return this.#limit(basename(leaf.unified ?? leaf.v1[0] ?? ''), leaf, limits, 'change');
+  /**
+   * Changes the limits of a leaf that is in use. On v1 all that runs in it comes into hierarchies that it had no need of
+   * when it started, and leaves that of cores when it has none of its own any more.
+   * @param note writes down where the leaf is now, before anything is moved: who comes after us must find all of it
+   */
+  changeLimits(leaf: CgroupLeaf, limits: CgroupLimits, note: (leaf: CgroupLeaf) => void): ChangedLeaf {
+    const name = nameOfLeaf(leaf);
+    const { leaf: wider, unmet } = widenLeaf(leaf, this.#neededRoots(limits), limits, note);
+    unmet.push(...this.#limit(name, wider, limits, 'change'));
+    const cpusets = this.#onDemand.get('cpuset');
+    const now = cpusets === undefined ? wider : leaveIdleCpuset(wider, join(cpusets, name), note);
+    return { leaf: now, unmet: [...unmet, ...joinAdded(leaf, now, limits)] };
   }
 
   #limit(name: string, leaf: CgroupLeaf, limits: CgroupLimits, mode: 'fresh' | 'change'): UnmetLimit[] {
@@ -192,9 +204,8 @@ export class Cgroups {
     if (this.#cores === undefined)
       return cores === 0 ? undefined : tell('this host offers no cpuset controller');
     const v1 = this.#onDemand.get('cpuset');
-    // v1: a run that has no group in that hierarchy had no cores when it started.
-    if (v1 !== undefined && !leaf.v1.includes(join(v1, name)))
-      return cores === 0 || mode === 'fresh' ? undefined : tell('it gets them when it starts again');
+    // v1: a run without a group in that hierarchy has no cores, and needs none.
+    if (v1 !== undefined && !leaf.v1.includes(join(v1, name))) return undefined;
     if (cores === 0 && mode === 'fresh') {
       this.#cores.keepOff(name);
       return undefined;
@@ -206,15 +217,24 @@ export class Cgroups {
   /** What `createLeaf` will make: it can be written down before it is there. Undefined when the mode is `none`. */
   planLeaf(name: string, limits: CgroupLimits): PlannedLeaf | undefined {
     if (this.mode === 'none') return undefined;
-    const onDemand = [...(limits.cores > 0 ? ['cpuset'] : []), ...(wantsIo(limits) ? ['blkio'] : [])].flatMap(
-      (controller) => this.#onDemand.get(controller) ?? [],
-    );
-    return { leaf: this.#leaf(name, onDemand), ...this.#memoryFiles(name) };
+    return { leaf: this.#leaf(name, this.#neededRoots(limits)), ...this.#memoryFiles(name) };
+  }
+
+  /** Of the hierarchies that only those are in who need them. */
+  #neededRoots(limits: CgroupLimits): string[] {
+    const needed = [...(limits.cores > 0 ? ['cpuset'] : []), ...(wantsIo(limits) ? ['blkio'] : [])];
+    return needed.flatMap((controller) => this.#onDemand.get(controller) ?? []);
   }
 
   /** Where the leaf of that name is, or would be, in every hierarchy that it may be in. */
   leafOf(name: string): CgroupLeaf {
     return this.#leaf(name, [...this.#onDemand.values()]);
+  }
+
+  /** A leaf with all the groups that it may have come into while it was in use. */
+  wholeLeaf(leaf: CgroupLeaf): CgroupLeaf {
+    const others = [...this.#onDemand.values()].map((root) => join(root, nameOfLeaf(leaf)));
+    return { ...leaf, v1: [...new Set([...leaf.v1, ...others])] };
   }
 
   #leaf(name: string, onDemand: readonly string[]): CgroupLeaf {
@@ -242,13 +262,20 @@ export class Cgroups {
       return {
         memoryEvents: join(dir, 'memory.oom_control'),
         memoryPeak: join(dir, 'memory.max_usage_in_bytes'),
+        memoryHits: join(dir, 'memory.failcnt'),
       };
     }
     if (this.#unified === undefined || !this.controllers.has('memory'))
-      return { memoryEvents: undefined, memoryPeak: undefined };
+      return { memoryEvents: undefined, memoryPeak: undefined, memoryHits: undefined };
     const dir = join(this.#unified, name);
-    return { memoryEvents: join(dir, 'memory.events'), memoryPeak: join(dir, 'memory.peak') };
+    const memoryEvents = join(dir, 'memory.events');
+    return { memoryEvents, memoryPeak: join(dir, 'memory.peak'), memoryHits: memoryEvents };
   }
+}
+
+/** By which the first process of a run joins the v1 groups of its leaf. */
+export function joinFilesOf(leaf: CgroupLeaf | undefined): string[] {
+  return (leaf?.v1 ?? []).map((dir) => join(dir, V1_JOIN_FILE));
 }
 
 /** Name of a run's leaf: readable, unique, and one path component whatever the task is called. */

@@ -12,6 +12,8 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describeError, errnoOf } from '../base/errors.js';
+import { leafPids, removeTree } from './cgroup-leaf.js';
+import { moveProcesses } from './leaf-join.js';
 
 /** Why cores cannot be had; passing: others have them, which may end. */
 export interface NoCores {
@@ -58,7 +60,7 @@ export class Cores {
 
   /**
    * Gives a leaf so many cores, keeping those that it has. Its directory is there; nothing need be in it yet.
-   * @param count 0 = none of its own: it must have none
+   * @param count 0 = none of its own: on v1 its group is gone then, on v2 it must have none
    * @returns why not; nothing has changed then
    */
   reserve(name: string, count: number): NoCores | undefined {
@@ -66,7 +68,8 @@ export class Cores {
     this.#read();
     const own = this.#reserved.get(name) ?? [];
     if (count === own.length) return undefined;
-    // The kernel lets nothing that runs go back to having no set of its own.
+    if (count === 0 && this.#version === 1) return this.#giveBack(name);
+    // v2: the kernel lets nothing that runs go back to having no set of its own.
     if (count === 0) return { why: 'it keeps the cores it has until it starts again', isPassing: false };
     const usable = this.#usable();
     const free = usable.filter((core) => own.includes(core) || !this.#isReserved(core));
@@ -98,6 +101,17 @@ export class Cores {
       this.#keepOffAll();
       return { why: describeError(error), isPassing: false };
     }
+  }
+
+  /** v1: all of it goes where those are that have none of their own. */
+  #giveBack(name: string): NoCores | undefined {
+    const dir = join(this.#root, name);
+    const leaf = { unified: undefined, v1: [dir] };
+    const why = moveProcesses(() => leafPids(leaf), join(this.#root, this.#others));
+    if (why !== undefined || !removeTree(dir))
+      return { why: `it keeps those that it has: ${why ?? 'it is in use'}`, isPassing: false };
+    this.settle();
+    return undefined;
   }
 
   /** What tasks that have ended had is everybody's again. Cheap while nobody has cores of its own. */

@@ -8,7 +8,7 @@ import { AgentError, describeError, errnoOf } from '../base/errors.js';
 import { failpoint } from '../base/failpoint.js';
 import { removeLeaf, type CgroupLeaf } from './cgroup-leaf.js';
 import type { CgroupLimits, LimitName } from './cgroup-limits.js';
-import { V1_JOIN_FILE, type Cgroups, type CreatedLeaf, type PlannedLeaf } from './cgroups.js';
+import { joinFilesOf, type Cgroups, type CreatedLeaf, type PlannedLeaf } from './cgroups.js';
 import type { ExecutorStatus, StartFailedRecord } from './exit-record.js';
 import { EXECUTOR_EXIT, runForeground } from './foreground.js';
 import type { Launcher } from './launcher.js';
@@ -32,7 +32,7 @@ export interface LaunchRequest {
   /** The cgroup fields are filled in here. */
   readonly spec: Omit<
     ExecutorSpec,
-    'bootId' | 'cgroup' | 'joinProcs' | 'selfProcs' | 'memoryEvents' | 'memoryPeak'
+    'bootId' | 'cgroup' | 'joinProcs' | 'selfProcs' | 'memoryEvents' | 'memoryPeak' | 'memoryHits'
   >;
 }
 
@@ -203,9 +203,10 @@ function completeSpec(
     ...request.spec,
     bootId: deps.bootId,
     cgroup: planned?.leaf.unified,
-    joinProcs: (planned?.leaf.v1 ?? []).map((dir) => `${dir}/${V1_JOIN_FILE}`),
+    joinProcs: joinFilesOf(planned?.leaf),
     selfProcs: deps.cgroups.executorProcs,
     memoryEvents: planned?.memoryEvents,
     memoryPeak: planned?.memoryPeak,
+    memoryHits: planned?.memoryHits,
   };
 }

@@ -19,12 +19,15 @@ export interface LauncherDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly executorPath: string;
+  /** Puts the helper where it belongs; before that, nothing is started by it. Must not reject. */
+  readonly admit?: (pid: number) => Promise<void>;
 }
 
 /** Words on the pipes as native/launch.c has them. */
 export class Launcher implements AsyncDisposable {
   readonly #deps: LauncherDeps;
   readonly #waiting = new Map<string, (end: ForegroundEnd) => void>();
+  #admitted: Promise<void> = Promise.resolve();
   #helper: Helper | undefined;
   #isReady = false;
   #lastId = 0;
@@ -40,6 +43,7 @@ export class Launcher implements AsyncDisposable {
       stdio: ['pipe', 'pipe', 'ignore'],
     });
     this.#helper = helper;
+    if (helper.pid !== undefined && deps.admit !== undefined) this.#admitted = deps.admit(helper.pid);
     helper.stdout.setEncoding('utf8');
     helper.stdout.on('data', (chunk: string) => {
       this.#onData(chunk);
@@ -83,7 +87,7 @@ export class Launcher implements AsyncDisposable {
         timer[Symbol.dispose]();
         resolve(end);
       });
-      helper.stdin.write(`${id} ${command} ${dir}\0`);
+      void this.#admitted.then(() => helper.stdin.write(`${id} ${command} ${dir}\0`));
     });
   }
 

@@ -44,8 +44,8 @@ export function applyIo(leaf: CgroupLeaf, limits: IoLimits, mode: 'fresh' | 'cha
     if (why !== undefined) unmet.push({ limit, why: `${what}: ${why}` });
   };
   tell('io_weight', 'the share of the disks is not set', applyWeight(leaf, limits.ioWeight, mode));
-  tell('io_read', 'reading from disks is not limited', applySpeed(leaf, 'read', limits.ioReadBps, mode));
-  tell('io_write', 'writing to disks is not limited', applySpeed(leaf, 'write', limits.ioWriteBps, mode));
+  tell('io_read', 'reading from disks is not limited', applySpeed(leaf, 'read', limits.ioReadBps));
+  tell('io_write', 'writing to disks is not limited', applySpeed(leaf, 'write', limits.ioWriteBps));
   return unmet;
 }
 
@@ -67,7 +67,7 @@ function applyWeight(
   mode: 'fresh' | 'change',
 ): string | undefined {
   const files = weightFiles(leaf);
-  if (files.length === 0) return weight === undefined ? undefined : missing(leaf, mode, 'share');
+  if (files.length === 0) return weight === undefined ? undefined : missing('share');
   if (weight === undefined && (mode === 'fresh' || readIo(leaf).ioWeight === undefined)) return undefined;
   for (const path of files) {
     const isV2 = path.endsWith('/io.weight');
@@ -83,14 +83,9 @@ function applyWeight(
   return undefined;
 }
 
-function applySpeed(
-  leaf: CgroupLeaf,
-  way: 'read' | 'write',
-  bps: number | undefined,
-  mode: 'fresh' | 'change',
-): string | undefined {
+function applySpeed(leaf: CgroupLeaf, way: 'read' | 'write', bps: number | undefined): string | undefined {
   const path = speedFile(leaf, way);
-  if (path === undefined) return bps === undefined ? undefined : missing(leaf, mode, 'limit');
+  if (path === undefined) return bps === undefined ? undefined : missing('limit');
   const isV2 = path.endsWith('/io.max');
   const set = (device: string, value: number | undefined): void => {
     const key = way === 'read' ? 'rbps' : 'wbps';
@@ -140,9 +135,7 @@ function weightFiles(leaf: CgroupLeaf): readonly string[] {
   return ['io.weight', 'io.bfq.weight'].flatMap((file) => v2File(leaf, file) ?? []);
 }
 
-function missing(leaf: CgroupLeaf, mode: 'fresh' | 'change', what: 'limit' | 'share'): string {
-  // v1: only runs that ask for it at their start have a group in that hierarchy.
-  if (mode === 'change' && leaf.v1.length > 0) return 'that takes effect when the task starts again';
+function missing(what: 'limit' | 'share'): string {
   return what === 'share'
     ? 'this host offers no weights of disks: they need the I/O scheduler bfq, or iocost'
     : 'this host offers no io controller';

@@ -14,7 +14,7 @@ import {
   type ExitRecord,
   type Read,
 } from './exit-record.js';
-import { decodeSpec, type ExecutorSpec } from './protocol.js';
+import { decodeSpec, withJoinProcs, type ExecutorSpec } from './protocol.js';
 
 /** What the agent writes into a lock that it made itself, so that a later agent knows the claim for a fence. */
 const FENCE_TEXT = 'fence\n';
@@ -50,6 +50,15 @@ export function writeSpec(runDir: string, spec: Buffer): void {
   const temporary = join(runDir, 'spec.tmp');
   writeFileSync(temporary, spec, { mode: 0o600 });
   renameSync(temporary, join(runDir, 'spec'));
+}
+
+/**
+ * Writes into the spec of a run by which files its cgroups are joined now: sessions, the next executor and whoever cleans
+ * up go by it.
+ * @throws a system error, AgentError protocol_error
+ */
+export function rewriteJoinProcs(runDir: string, joinProcs: readonly string[]): void {
+  writeSpec(runDir, withJoinProcs(readFileSync(join(runDir, 'spec')), joinProcs));
 }
 
 /**

@@ -8,9 +8,12 @@ import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import type { Driver, DriverHandle, TaskConfig } from '../../src/drivers/driver.js';
 import { inForceOfState } from '../../src/executor/in-force-record.js';
+import { leafPids, type CgroupLeaf } from '../../src/executor/cgroup-leaf.js';
+import { leafName } from '../../src/executor/cgroups.js';
 import { parseCores } from '../../src/executor/cores.js';
 import type { Resources } from '../../src/jobspec/types.js';
-import { DriverWorld } from '../helpers/driver-world.js';
+import { DriverWorld, kill, lives } from '../helpers/driver-world.js';
+import { until } from '../helpers/until.js';
 
 const SIGKILL = 9;
 const MIB = 2 ** 20;
@@ -24,6 +27,10 @@ const hasCores = controllers.has('cpuset') && usable > 1;
 const limitsOf = (handle: DriverHandle) => inForceOfState(handle.ref.driverState)?.limits;
 const allowedTo = (pid: number): string =>
   /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '';
+
+/** Where the leaf is now. */
+const dirsOf = ({ unified, v1 }: CgroupLeaf): string[] =>
+  [...v1, unified].filter((dir): dir is string => dir !== undefined && existsSync(dir));
 
 async function task(resources: Partial<Resources>, script = 'echo ready; sleep 600'): Promise<TaskConfig> {
   const config = await world.shell(script);
@@ -152,13 +159,84 @@ describe(`limits beyond memory and CPU (this host and user: ${mode}, ${usable} c
     await handle.release();
   });
 
-  it('G26: what was not asked for at the start says that it takes effect at the next one, or takes effect', async () => {
-    const config = await task({});
-    const handle = await start(world.driver(), config);
-    const unmet = handle.changeLimits?.({ ...config.resources, cores: 1, ioReadMib: 10 }) ?? [];
-    if (mode === 'none') assert.match(unmet.join(), /no cgroup/);
-    else if (mode === 'v2') assert.equal(unmet.length, (hasCores ? 0 : 1) + (controllers.has('io') ? 0 : 1));
-    else assert.match(unmet.join(), /when (it|the task) starts again|controller/);
-    await end(handle);
-  });
+  for (const name of ['raw_exec', 'exec'] as const) {
+    const driver = (): Driver => (name === 'exec' ? world.execDriver() : world.driver());
+
+    it(`G26: ${name}: what was not asked for at the start is had at once, by the whole tree and whoever joins it, and found again`, async () => {
+      // Its processes replace themselves all the time; one is in a session of its own.
+      const config = await task(
+        {},
+        'setsid sleep 600 & while :; do sleep 0.01 & wait $!; done & echo ready; exec sleep 600',
+      );
+      const handle = await start(driver(), config);
+      const stored = world.record(config, handle);
+      const more = { ...config.resources, cores: 1, ioReadMib: 10, ioWriteMib: 5 };
+      const unmet = handle.changeLimits?.(more) ?? [];
+      if (mode === 'none') {
+        assert.match(unmet.join(), /no cgroup/);
+        await end(handle);
+        return;
+      }
+      const hasIo = controllers.has('io') && readdirSync('/sys/block').length > 0;
+      assert.deepEqual(
+        unmet.filter((why) => !/no cpuset|no io controller|no disk/.test(why)),
+        [],
+      );
+      assert.equal(limitsOf(handle)?.ioReadBps, hasIo ? 10 * MIB : undefined);
+      const own = limitsOf(handle)?.cpus;
+      assert.equal(own !== undefined, hasCores);
+      const leaf = world.deps.cgroups.leafOf(leafName(config));
+      const groups = [
+        ...leaf.v1.filter((dir) => existsSync(dir)).map((dir) => ({ unified: undefined, v1: [dir] })),
+        leaf,
+      ];
+      const before = leafPids(leaf);
+      const seen = groups.map(leafPids);
+      const lasting = before.filter((pid) => lives(pid));
+      assert.ok(lasting.length >= 3, `of the tree there is ${before.join()}`);
+      for (const pids of seen)
+        assert.deepEqual(
+          lasting.filter((pid) => !pids.includes(pid)),
+          [],
+        );
+      if (hasCores) for (const pid of lasting) assert.equal(allowedTo(pid), own);
+
+      const session = await handle.exec?.('/bin/sh', ['-c', 'grep Cpus_allowed_list /proc/self/status'], {
+        timeoutMs: 30_000,
+      });
+      if (hasCores) assert.match(session?.output ?? '', new RegExp(`\\s${String(own)}\n`));
+
+      // The first agent died before it had stored where the leaf is now.
+      handle.detach();
+      const recovered = await driver().recover(stored, world.emit);
+      assert.equal(recovered.kind, 'running');
+      const later = world.keep(recovered.handle);
+      const change = (to: Resources): readonly string[] => later.changeLimits?.(to) ?? ['not to be changed'];
+      assert.deepEqual(change(more), unmet);
+      assert.deepEqual(limitsOf(later), limitsOf(handle));
+      const [why = ''] = change(config.resources);
+      if (mode === 'v2' && hasCores) assert.match(why, /keeps the cores it has/);
+      else {
+        assert.equal(why, '');
+        assert.equal(limitsOf(later)?.cpus, undefined);
+      }
+      await end(later);
+      assert.deepEqual(dirsOf(leaf), []);
+    });
+
+    it(`G26: ${name}: of what it has joined while it ran nothing stays, whoever ends it, and its executor may die`, async () => {
+      const config = await task({});
+      const handle = await start(driver(), config);
+      const stored = world.record(config, handle);
+      handle.changeLimits?.({ ...config.resources, ioReadMib: 10 });
+      handle.detach();
+      const executor = handle.ref.executor?.pid ?? 0;
+      kill(executor, 'SIGKILL');
+      await until('its executor is gone', () => !lives(executor));
+      const recovered = await driver().recover(stored, world.emit);
+      assert.equal(recovered.kind, 'running');
+      await end(world.keep(recovered.handle));
+      assert.deepEqual(dirsOf(world.deps.cgroups.leafOf(leafName(config))), []);
+    });
+  }
 });

@@ -4,7 +4,8 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, describe, it } from 'node:test';
-import { systemClock } from '../../src/base/clock.js';
+import { sleep, systemClock } from '../../src/base/clock.js';
+import { Deferred } from '../../src/base/deferred.js';
 import { silentLogger } from '../../src/base/log.js';
 import type { DriverHandle } from '../../src/drivers/driver.js';
 import { Launcher } from '../../src/executor/launcher.js';
@@ -50,6 +51,25 @@ describe('launcher', () => {
     assert.equal(pids.size, 80);
     assert.ok(!pids.has(undefined));
     await Promise.all(handles.map(end));
+  });
+
+  it('starts nothing before it is where it belongs', async () => {
+    const admitted = new Deferred<undefined>();
+    const admit = async (): Promise<void> => {
+      await admitted.promise;
+    };
+    await using launcher = new Launcher({ ...world.deps, clock: systemClock, logger: silentLogger, admit });
+    await until('the launcher is ready', () => (launcher.isReady ? true : undefined));
+    let isStarted = false;
+    const config = await world.shell('exec sleep 600');
+    const start = world
+      .driver({ launcher })
+      .start(config, world.emit)
+      .finally(() => (isStarted = true));
+    await sleep(systemClock, 100);
+    assert.ok(!isStarted);
+    admitted.resolve(undefined);
+    await end(world.keep(await start));
   });
 
   it('is gone once it is closed', async () => {

@@ -1,22 +1,29 @@
 /** Hook: makes the directories of the task and of its alloc. Idempotent, so never marked done. */
 import { closeSync, constants, existsSync, fchmodSync, mkdirSync, openSync } from 'node:fs';
 import { AgentError, describeSystemError } from '../../base/errors.js';
+import { Pace } from '../../base/pace.js';
 import type { TaskDirs } from '../../drivers/driver.js';
 import type { TaskEvent } from '../../events/task-event.js';
 import type { TaskHook } from './hook.js';
 
 const SETUP: TaskEvent = { type: 'Task Setup', message: 'Building Task Directory' };
 
-export const taskDirHook: TaskHook = {
-  name: 'task_dir',
-  prestart: ({ dirs, emit }) =>
-    new Promise((resolve) => {
+/** So many tasks are set up in one turn of the event loop. */
+const SET_UP_IN_A_TURN = 25;
+
+export function taskDirHook(): TaskHook {
+  const pace = new Pace(SET_UP_IN_A_TURN);
+  return {
+    name: 'task_dir',
+    async prestart({ dirs, emit }) {
+      await pace.turn();
       // Told once, also when a later hook fails and the set-up is tried again.
       if (!existsSync(dirs.taskDir)) emit(SETUP);
       makeTaskDirs(dirs);
-      resolve(undefined);
-    }),
-};
+      return undefined;
+    },
+  };
+}
 
 /** Synchronous, as the store is on the same disk: a dozen hops to other threads would take longer than the work. */
 function makeTaskDirs(dirs: TaskDirs): void {

@@ -10,10 +10,11 @@ import {
   FRAME_TAG,
   FrameDecoder,
   MAX_FRAME_BYTES,
+  withJoinProcs,
   type ExecutorSpec,
   type Frame,
 } from '../../../src/executor/protocol.js';
-import { intField, readInt, readString, stringField } from '../../../src/executor/tlv.js';
+import { encodeFields, intField, readInt, readString, stringField } from '../../../src/executor/tlv.js';
 
 const text = fc.string({ unit: 'grapheme' }).filter((value) => !value.includes('\0'));
 const envName = fc.stringMatching(/^[A-Z_][A-Z0-9_]{0,12}$/);
@@ -41,6 +42,8 @@ const specs: fc.Arbitrary<ExecutorSpec> = fc.record(
     selfProcs: fc.array(text),
     gate: fc.boolean(),
     leftovers: fc.constantFrom('kill' as const, 'keep' as const),
+    leftoversMs: fc.maxSafeNat(),
+    memoryHits: text,
     oomScoreAdj: fc.integer({ min: -1000, max: 1000 }),
     memoryEvents: optional(text),
     memoryPeak: optional(text),
@@ -104,6 +107,17 @@ describe('spec', () => {
     fc.assert(
       fc.property(specs, (spec) => {
         assert.deepEqual(decodeSpec(encodeSpec(spec)), spec);
+      }),
+    );
+  });
+
+  it('is given other files to join by, and keeps all else, also what is not known', () => {
+    const unknown = encodeFields([stringField(9999, 'of a later release')]);
+    fc.assert(
+      fc.property(specs, fc.array(text), (spec, joinProcs) => {
+        const bytes = withJoinProcs(Buffer.concat([encodeSpec(spec), unknown]), joinProcs);
+        assert.deepEqual(decodeSpec(bytes), { ...spec, joinProcs });
+        assert.ok(bytes.includes(unknown));
       }),
     );
   });

@@ -111,7 +111,7 @@ describe('task_dir', () => {
     }
     using world = new HookWorld();
     chmodSync(world.dir, 0o755);
-    await taskDirHook.prestart?.(world.context({}));
+    await taskDirHook().prestart?.(world.context({}));
     const { allocDir, taskDir, logDir, localDir, secretsDir } = world.dirs;
     assert.equal(statSync(allocDir).mode & 0o7777, 0o1777);
     assert.equal(statSync(taskDir).mode & 0o7777, 0o1777);
@@ -126,7 +126,7 @@ describe('task_dir', () => {
   it('says that it sets up once, however often that is tried', async () => {
     using world = new HookWorld();
     rmSync(world.dirs.taskDir, { recursive: true });
-    for (let times = 0; times < 3; times++) await taskDirHook.prestart?.(world.context({}));
+    for (let times = 0; times < 3; times++) await taskDirHook().prestart?.(world.context({}));
     assert.deepEqual(
       world.events.map(({ type }) => type),
       ['Task Setup'],
@@ -139,7 +139,7 @@ describe('task_dir', () => {
     mkdirSync(victim, { mode: 0o700 });
     rmSync(world.dirs.localDir, { recursive: true });
     symlinkSync(victim, world.dirs.localDir);
-    await assert.rejects(async () => taskDirHook.prestart?.(world.context({})), /local: not a directory/);
+    await assert.rejects(async () => taskDirHook().prestart?.(world.context({})), /local: not a directory/);
     assert.equal(statSync(victim).mode & 0o777, 0o700);
     assert.ok(lstatSync(world.dirs.localDir).isSymbolicLink());
   });
