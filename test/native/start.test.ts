@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isAlive, readProcessStat } from '../../src/base/host.js';
+import { parseRlimits } from '../../src/executor/in-force.js';
 import { FRAME, FRAME_TAG, REPLY_BIT } from '../../src/executor/protocol.js';
 import { intField } from '../../src/executor/tlv.js';
 import { until } from '../helpers/until.js';
@@ -273,6 +274,12 @@ describe('status', () => {
   });
 });
 
+/** CAP_SYS_RESOURCE, the 24th. */
+const MAY_RAISE_LIMITS =
+  (BigInt(`0x${/^CapEff:\t(\w+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'}`) >> 24n) %
+    2n ===
+  1n;
+
 describe('what a task inherits', () => {
   it('G20: three descriptors, no blocked or ignored signal, its own session, no OOM protection', async () => {
     await using run = await new Run({ argv: ['/bin/sleep', '1000'] }).started();
@@ -295,14 +302,51 @@ describe('what a task inherits', () => {
     // As an agent: thousands of open files allowed, a niceness and a mask of its own, signals ignored, files open.
     const script =
       'trap "" HUP PIPE INT USR1; umask 077; ulimit -Sn "$(ulimit -Hn)"; ulimit -c unlimited; ' +
-      '(echo 500 > /proc/self/oom_score_adj) 2>/dev/null; exec 7</etc/passwd 9</etc/group; exec nice -n 5 "$0" run "$1"';
+      '(echo 500 > /proc/self/oom_score_adj) 2>/dev/null; exec 7</etc/passwd 9</etc/group; ' +
+      'exec nice -n 5 ionice -c 2 -n 7 prlimit --as=90000000000: --cpu=5000: --data=80000000000: --fsize=900000000: ' +
+      '--locks=5: --memlock=65536: --msgqueue=4096: --nproc=5000: --rss=70000000000: --rttime=1000000: --sigpending=300: ' +
+      '--stack=1048576: "$0" run "$1"';
     execFileSync('/bin/sh', ['-c', script, EXECUTOR, run.dir]);
     const proc = `/proc/${run.workload.pid}`;
     const read = (file: string): string => readFileSync(join(proc, file), 'utf8');
     assert.deepEqual(readdirSync(`${proc}/fd`).map(Number), [0, 1, 2]);
-    const limits = read('limits');
-    assert.match(limits, /^Max open files +1024 /m);
-    assert.match(limits, /^Max core file size +0 /m);
+    const threads = Math.floor(Number(readFileSync('/proc/sys/kernel/threads-max', 'utf8')) / 2);
+    // Soft, and what only who may raise it has more of.
+    const expected: Record<string, readonly [number | null, number | null]> = {
+      ...Object.fromEntries(
+        ['cpu', 'fsize', 'data', 'rss', 'as', 'locks', 'rttime'].map((name) => [name, [null, null] as const]),
+      ),
+      stack: [8 << 20, null],
+      core: [0, null],
+      nproc: [threads, threads],
+      nofile: [1024, 524_288],
+      memlock: [8 << 20, 8 << 20],
+      sigpending: [threads, threads],
+      msgqueue: [819_200, 819_200],
+      nice: [0, 0],
+      rtprio: [0, 0],
+    };
+    const most = new Map(
+      parseRlimits(readFileSync('/proc/self/limits', 'utf8')).map(({ name, hard }) => [
+        name,
+        hard ?? Infinity,
+      ]),
+    );
+    const within = (name: string, value: number | null): number | null => {
+      const least = Math.min(value ?? Infinity, MAY_RAISE_LIMITS ? Infinity : (most.get(name) ?? Infinity));
+      return least === Infinity ? null : least;
+    };
+    assert.deepEqual(
+      Object.fromEntries(parseRlimits(read('limits')).map(({ name, soft, hard }) => [name, [soft, hard]])),
+      Object.fromEntries(
+        Object.entries(expected).map(([name, [soft, hard]]) => [
+          name,
+          [within(name, soft), within(name, hard)],
+        ]),
+      ),
+    );
+    const priority = execFileSync('ionice', ['-p', String(run.workload.pid)], { encoding: 'utf8' });
+    assert.match(priority, /^none: prio 0/);
     const status = read('status');
     for (const [key, value] of [
       ['SigBlk', '0{16}'],
