@@ -22,8 +22,6 @@ struct spec {
 	int64_t isolate, privileges, caps_bounding, caps_ambient, umask, nice;
 	/* Both above 0: a terminal of that size. */
 	int64_t tty_columns, tty_rows;
-	/* The block that holds all the lists. */
-	char **pointers;
 };
 
 /* Bits of `isolate`: the namespaces that are the task's own. ISOLATE_MOUNTS is its root as well. */
@@ -46,11 +44,14 @@ enum on_death { ON_DEATH_ADOPT = 0, ON_DEATH_KILL = 1 };
 /* `nice` was not asked for: 0, as far as that can be had. */
 #define NICE_UNSET INT64_MIN
 
+/* Most pointers that the lists of a spec of `len` bytes need, their ends included: a field has 8 bytes at least. */
+#define SPEC_POINTERS(len) ((len) / 8U + 16U)
+
 /*
- * Parses `len` bytes, which must have room for one more behind them; the spec points into them. Returns as
- * spec_load().
+ * Parses `len` bytes, which must have room for one more behind them; the spec points into them, its lists are put into
+ * `pointers`, which are null. Returns as spec_load().
  */
-int spec_parse(uint8_t *bytes, size_t len, struct spec *ret_spec, struct text *reterr_why);
+int spec_parse(uint8_t *bytes, size_t len, char **pointers, struct spec *ret_spec, struct text *reterr_why);
 
 /*
  * Reads and checks `spec` in the run directory. Returns 0; on failure -errno with one line in reterr_why.

@@ -45,7 +45,7 @@ int find_leader(struct session *s) {
 		return -ESRCH;
 	/* Looked at after the pidfd was opened: from here on the pidfd is the workload or nobody. */
 	if (proc_stat_read(l->pid, &stat) < 0 || stat.start_ticks != l->start_ticks ||
-	    stat.state == 'Z' || stat.state == 'X' || strcmp(stat.comm, EXECUTOR_COMM) == 0)
+	    stat.state == 'Z' || stat.state == 'X' || is_before_exec(&stat))
 		return -ESRCH;
 	return 0;
 }

@@ -1,7 +1,7 @@
 /** From the claim to execve: who may start a run, what a start says when it fails, what a task inherits. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -52,6 +52,22 @@ describe('a start that fails', () => {
       await until('the executor is gone', () => !isAlive(run.executor));
     });
   }
+
+  it('G5: without the launcher beside it: says so of a start, and of a command that is not its own', async () => {
+    await using run = new Run();
+    const alone = join(run.root, 'holdfast-executor');
+    copyFileSync(EXECUTOR, alone);
+    const start = spawnSync(alone, ['run', run.dir], { encoding: 'utf8' });
+    assert.equal(start.status, TOLD.startFailed);
+    assert.match(
+      start.stderr,
+      /^holdfast-executor: start failed at setup: .*\/holdfast-launcher: No such file/,
+    );
+    assert.equal(await run.outcome(), 'start_failed setup 2');
+    const wake = spawnSync(alone, ['wake', run.dir], { encoding: 'utf8' });
+    assert.equal(wake.status, TOLD.noSetup);
+    assert.match(wake.stderr, /^holdfast-executor: \/.*\/holdfast-launcher: No such file/);
+  });
 
   it('a detail of any length leaves a readable record', async () => {
     await using run = new Run({ argv: [`/${'x'.repeat(100_000)}`] });
