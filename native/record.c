@@ -109,9 +109,20 @@ void status_text(const struct executor *x, struct text *t) {
 		add_number(t, "self_procs_errno", (uint64_t) x->self_procs_error);
 }
 
+/*
+ * In ps as well. What stays the same is written over itself: whoever looks for us by our title must find it at any moment.
+ */
+static void show_state(const struct executor *x) {
+	int n = format_text(x->title, x->title_cap, "holdfast-executor: %s %s",
+			    x->spec.title ? x->spec.title : x->spec.run_id, state_name(x));
+	if ((size_t) n < x->title_cap)
+		memset(x->title + n, 0, x->title_cap - (size_t) n);
+}
+
 int status_write(const struct executor *x) {
 	char buf[STATUS_CAP];
 	struct text t = { .at = buf, .cap = sizeof buf };
+	show_state(x);
 	status_text(x, &t);
 	int fd = openat(x->dir, "status.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)

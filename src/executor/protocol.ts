@@ -27,7 +27,7 @@ export interface ExecutorSpec {
   readonly runId: string;
   /** A spec of another boot is refused by the executor. */
   readonly bootId: string;
-  /** Shown by ps as `holdfast-executor: <title>`. */
+  /** Shown by ps as `holdfast-executor: <title> <state>`. */
   readonly title: string;
   /** Absolute path of the program. */
   readonly path: string;

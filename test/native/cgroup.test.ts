@@ -160,6 +160,23 @@ describe('cgroup v2 leaf', needs(V2, 'cgroup v2'), () => {
   });
 });
 
+describe('memory of a cgroup', () => {
+  it('G4: how often the limit was hit is read as both versions write it, and not said where nothing counts it', async () => {
+    for (const [text, hits] of [
+      ['low 3\nhigh 4\nmax 17\noom 1\noom_kill 0\noom_group_kill 0\n', '17'],
+      ['12\n', '12'],
+      [undefined, undefined],
+    ] as const) {
+      await using run = new Run();
+      const memoryHits = text === undefined ? undefined : join(run.root, 'counter');
+      if (memoryHits !== undefined) writeFileSync(memoryHits, text ?? '');
+      run.writeSpec({ sh: 'exit 0', memoryHits });
+      await run.started();
+      assert.equal((await run.exit())['memory_limit_hits'], hits);
+    }
+  });
+});
+
 describe('memory of a v1 cgroup', needs(V1_MEMORY, 'cgroup v1 memory'), () => {
   const LIMIT_BYTES = 32 << 20;
   // tail keeps what it reads until a line ends: it grows for ever.
