@@ -396,7 +396,8 @@ describe('a task that is shut in', { concurrency: 2, timeout: 180_000 }, () => {
       const options = ['-f', '-qq', '-o', join(run.root, 'strace'), '-e', `trace=${call}`, '-e', inject];
       const told = spawnSync('strace', [...options, EXECUTOR, 'run', run.dir], { timeout: 60_000 });
       assert.equal(told.status, TOLD.startFailed, `${call}: ${told.stderr.toString()}`);
-      assert.equal(await run.outcome(), 'start_failed gate 10', call);
+      // Process 1 makes some of these calls, and its death may come between any two steps of the others.
+      assert.match(await run.outcome(), /^start_failed (gate 10|init 12|status 2)$/, call);
       assert.equal(run.log(), '', call);
     }
   });
