@@ -1,9 +1,9 @@
 /** Owns the measures of a task's life beside its plain start: many at once, shut in, stopped, on record. */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FRAME } from '../src/executor/protocol.js';
 import { EXECUTOR, Run } from '../test/native/harness.js';
 import { spreadBelow } from '../src/base/spread.js';
+import { readLoadKib } from '../test/helpers/elf.js';
 import { until } from '../test/helpers/until.js';
 import { readEnd, readStarts } from './floor.js';
 import { FORK, job, makeDir, purge, quantile, SHIM, type Bench, type Row } from './measures.js';
@@ -162,19 +162,4 @@ export function measureSize({ floor }: Bench): Promise<readonly Row[]> {
       isRate: false,
     },
   ]);
-}
-
-const PT_LOAD = 1;
-
-/** Sum of the loaded parts of a 64-bit little-endian ELF file. */
-function readLoadKib(path: string): number {
-  const elf = readFileSync(path);
-  const at = Number(elf.readBigUInt64LE(32));
-  const [size, count] = [elf.readUInt16LE(54), elf.readUInt16LE(56)];
-  let bytes = 0;
-  for (let number = 0; number < count; number += 1) {
-    const header = at + number * size;
-    if (elf.readUInt32LE(header) === PT_LOAD) bytes += Number(elf.readBigUInt64LE(header + 32));
-  }
-  return bytes / 1024;
 }

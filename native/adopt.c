@@ -13,11 +13,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#define RUN_ID_NAME "HOLDFAST_RUN_ID="
-#define MAX_DEPTH 64
-/* A longer environment is not searched further; the agent puts the run id first. */
-#define ENVIRON_CAP 65536U
-
 static bool value_is(const char *text, const char *key, const char *value) {
 	size_t klen = strlen(key), vlen = strlen(value);
 	for (const char *line = text; line; line = strchr(line, '\n')) {
@@ -25,58 +20,6 @@ static bool value_is(const char *text, const char *key, const char *value) {
 			line++;
 		if (strncmp(line, key, klen) == 0 && line[klen] == '=' &&
 		    strncmp(line + klen + 1, value, vlen) == 0 && line[klen + 1 + vlen] == '\n')
-			return true;
-	}
-	return false;
-}
-
-/* Does its environment name this run? */
-static bool has_run_id(const struct executor *x, pid_t pid) {
-	static char buf[ENVIRON_CAP];
-	char path[32];
-	(void) format_text(path, sizeof path, "/proc/%d/environ", pid);
-	ssize_t n = read_file_at(-1, path, buf, sizeof buf);
-	size_t name = strlen(RUN_ID_NAME);
-	for (ssize_t at = 0; at < n; at += (ssize_t) strlen(buf + at) + 1) {
-		if (strncmp(buf + at, RUN_ID_NAME, name) == 0 && strcmp(buf + at + name, x->spec.run_id) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool is_leader(const struct executor *x, pid_t pid, const struct proc_stat *stat) {
-	return pid == x->leader.pid && stat->start_ticks == x->leader.start_ticks;
-}
-
-/*
- * A session keeps its number for as long as it has members, so that it cannot be somebody else's meanwhile.
- */
-static bool in_session(const struct executor *x, const struct proc_stat *stat) {
-	struct proc_stat first;
-	/* Of a task with a terminal the holder of that leads the session. */
-	bool tty = x->terminal.pid != 0;
-	pid_t session = tty ? x->terminal.pid : x->leader.pid;
-	uint64_t start_ticks = tty ? x->terminal.start_ticks : x->leader.start_ticks;
-	if (stat->session != session || stat->start_ticks < start_ticks)
-		return false;
-	return proc_stat_read(session, &first) < 0 || first.start_ticks == start_ticks;
-}
-
-static bool is_init(const struct executor *x, pid_t pid, const struct proc_stat *stat) {
-	return pid == x->init.pid && stat->start_ticks == x->init.start_ticks;
-}
-
-bool belongs_to_adopted(const struct executor *x, pid_t pid, const struct proc_stat *stat) {
-	if (pid == x->terminal.pid && stat->start_ticks == x->terminal.start_ticks)
-		return false; /* Ours, not the task's. */
-	if (is_leader(x, pid, stat) || is_init(x, pid, stat) || in_session(x, stat) || has_run_id(x, pid))
-		return true;
-	struct proc_stat at = *stat;
-	for (int depth = 0; depth < MAX_DEPTH && at.ppid > 1; depth++) {
-		pid_t parent = at.ppid;
-		if (parent == x->pid || proc_stat_read(parent, &at) < 0)
-			return false;
-		if (is_leader(x, parent, &at) || is_init(x, parent, &at) || in_session(x, &at))
 			return true;
 	}
 	return false;
@@ -101,7 +44,7 @@ static int open_leader(struct executor *x, const char *status) {
 		return -ESRCH;
 	}
 	l->pidfd = fd;
-	if (strcmp(stat.comm, EXECUTOR_COMM) != 0)
+	if (!is_before_exec(&stat))
 		x->adopted_before_exec = false; /* By its name it has been through exec since. */
 	return 0;
 }
@@ -112,7 +55,7 @@ enum told adopt_find(struct executor *x, struct text *reterr_why) {
 		text_add(reterr_why, "the executor is alive");
 		return TOLD_CLAIMED;
 	}
-	if (faccessat(x->dir, "exit", F_OK, 0) == 0) {
+	if (is_there(x->dir, "exit")) {
 		text_add(reterr_why, "the run has ended");
 		return TOLD_NOT_THERE;
 	}

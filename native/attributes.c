@@ -17,37 +17,72 @@
 
 /* keyctl(2): a session keyring of one's own. */
 #define JOIN_SESSION_KEYRING 1
-/*
- * Open files of a task that asks for no number: a soft limit that programs using select() survive, and a hard one
- * that they may raise it to. As systemd gives services.
- */
-#define FILES_SOFT 1024
-#define FILES_HARD 524288
+/* ioprio_set(2): of one process. */
+#define IOPRIO_WHO_PROCESS 1
 
+#define UNLIMITED (-1)
+/* What the kernel gives its first process: half of the threads that it has room for. */
+#define HALF_OF_THREADS (-2)
+#define MIB (INT64_C(1) << 20)
+
+/*
+ * Those of a task that asks for no other, soft and hard: what systemd gives services, which is what the kernel starts with, but for
+ * open files (a soft limit that programs using select() survive) and core files. What the agent has says only how it was
+ * started: from a shell, or by whom.
+ */
 static const struct {
 	const char *name;
 	int resource;
+	int64_t soft, hard;
 } limits[] = {
-	{ "as", RLIMIT_AS },           { "core", RLIMIT_CORE },
-	{ "cpu", RLIMIT_CPU },         { "data", RLIMIT_DATA },
-	{ "fsize", RLIMIT_FSIZE },     { "locks", RLIMIT_LOCKS },
-	{ "memlock", RLIMIT_MEMLOCK }, { "msgqueue", RLIMIT_MSGQUEUE },
-	{ "nice", RLIMIT_NICE },       { "nofile", RLIMIT_NOFILE },
-	{ "nproc", RLIMIT_NPROC },     { "rss", RLIMIT_RSS },
-	{ "rtprio", RLIMIT_RTPRIO },   { "rttime", RLIMIT_RTTIME },
-	{ "sigpending", RLIMIT_SIGPENDING }, { "stack", RLIMIT_STACK },
+	{ "as", RLIMIT_AS, UNLIMITED, UNLIMITED },
+	{ "core", RLIMIT_CORE, 0, UNLIMITED },
+	{ "cpu", RLIMIT_CPU, UNLIMITED, UNLIMITED },
+	{ "data", RLIMIT_DATA, UNLIMITED, UNLIMITED },
+	{ "fsize", RLIMIT_FSIZE, UNLIMITED, UNLIMITED },
+	{ "locks", RLIMIT_LOCKS, UNLIMITED, UNLIMITED },
+	{ "memlock", RLIMIT_MEMLOCK, 8 * MIB, 8 * MIB },
+	{ "msgqueue", RLIMIT_MSGQUEUE, 819200, 819200 },
+	{ "nice", RLIMIT_NICE, 0, 0 },
+	{ "nofile", RLIMIT_NOFILE, 1024, 524288 },
+	{ "nproc", RLIMIT_NPROC, HALF_OF_THREADS, HALF_OF_THREADS },
+	{ "rss", RLIMIT_RSS, UNLIMITED, UNLIMITED },
+	{ "rtprio", RLIMIT_RTPRIO, 0, 0 },
+	{ "rttime", RLIMIT_RTTIME, UNLIMITED, UNLIMITED },
+	{ "sigpending", RLIMIT_SIGPENDING, HALF_OF_THREADS, HALF_OF_THREADS },
+	{ "stack", RLIMIT_STACK, 8 * MIB, UNLIMITED },
 };
 
-/* As much of it as may be had: only root raises a hard limit. */
-static void set_at_most(int resource, rlim_t soft, rlim_t hard) {
-	struct rlimit now, want = { .rlim_cur = soft, .rlim_max = hard };
-	if (getrlimit(resource, &now) < 0)
+static rlim_t limit_value(int64_t value, rlim_t half_of_threads) {
+	if (value == HALF_OF_THREADS)
+		return half_of_threads;
+	return value == UNLIMITED ? RLIM_INFINITY : (rlim_t) value;
+}
+
+/* As much of it as may be had: only CAP_SYS_RESOURCE raises a hard limit. */
+static void set_at_most(int resource, struct rlimit want) {
+	struct rlimit now;
+	if (getrlimit(resource, &now) < 0 || (now.rlim_cur == want.rlim_cur && now.rlim_max == want.rlim_max) ||
+	    setrlimit(resource, &want) == 0)
 		return;
-	if (now.rlim_max != RLIM_INFINITY && (hard == RLIM_INFINITY || hard > now.rlim_max))
+	if (want.rlim_max > now.rlim_max) /* RLIM_INFINITY is the largest number. */
 		want.rlim_max = now.rlim_max;
-	if (want.rlim_max != RLIM_INFINITY && (want.rlim_cur == RLIM_INFINITY || want.rlim_cur > want.rlim_max))
+	if (want.rlim_cur > want.rlim_max)
 		want.rlim_cur = want.rlim_max;
 	(void) setrlimit(resource, &want);
+}
+
+static void set_usual_limits(void) {
+	char text[32];
+	rlim_t half = read_file_at(-1, "/proc/sys/kernel/threads-max", text, sizeof text) > 0 ?
+			      (rlim_t) read_number(text, NULL) / 2 : 0;
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+		/* Without /proc nobody knows how many: the agent's, then. */
+		if (limits[i].soft == HALF_OF_THREADS && half == 0)
+			continue;
+		set_at_most(limits[i].resource, (struct rlimit){ .rlim_cur = limit_value(limits[i].soft, half),
+								 .rlim_max = limit_value(limits[i].hard, half) });
+	}
 }
 
 /* `name soft hard`, -1 = unlimited. */
@@ -88,8 +123,7 @@ int attributes_set(struct child *c, enum stage *ret_stage) {
 	if (r < 0)
 		return r;
 	*ret_stage = STAGE_RLIMIT;
-	set_at_most(RLIMIT_NOFILE, FILES_SOFT, FILES_HARD);
-	set_at_most(RLIMIT_CORE, 0, RLIM_INFINITY);
+	set_usual_limits();
 	for (char **limit = spec->rlimits; *limit; limit++) {
 		(void) format_text(c->detail, sizeof c->detail, "%s", *limit);
 		if ((r = set_limit(*limit)) < 0)
@@ -98,6 +132,8 @@ int attributes_set(struct child *c, enum stage *ret_stage) {
 	c->detail[0] = '\0';
 	(void) umask((mode_t) spec->umask & 0777);
 	(void) prctl(PR_SET_TIMERSLACK, 0, 0, 0, 0);
+	/* That which goes with the niceness. */
+	(void) syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, 0);
 	/* Else it shares the keys of whoever started the agent. Kernels without keys have none to share. */
 	(void) syscall(SYS_keyctl, JOIN_SESSION_KEYRING, NULL, 0, 0, 0);
 	return 0;

@@ -1,13 +1,13 @@
 /*
- * child.c - the child between its birth and execve: waits at the gate, then becomes the task or says how far
- * it came. It is single-threaded, so that looking up a user, which allocates, is safe here too; that way the
+ * child.c - the child of an executor, as the launcher, until execve: waits at the gate, then becomes the task or says how
+ * far it came. It is single-threaded, so that looking up a user, which allocates, is safe here too; that way the
  * executor stays small, and a user database that hangs cannot hang it.
  */
 #define _GNU_SOURCE
 #include "attributes.h"
 #include "isolate.h"
+#include "program.h"
 #include "rootfs.h"
-#include "tty.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static int wait_at_gate(const struct child *c) {
@@ -78,39 +77,16 @@ static int place(int fd, int as) {
 	return r;
 }
 
-/* Closes all but our own few descriptors, which get the numbers that isolate.h names. */
-static int keep_own(struct child *c) {
-	int *const own[] = { &c->report, &c->gate, &c->dir };
-	/* Out of the way of the numbers first. */
-	for (size_t i = 0; i < ARRAY_LEN(own); i++) {
-		*own[i] = fcntl(*own[i], F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-		if (*own[i] < 0)
-			return -errno;
-	}
-	for (size_t i = 0; i < ARRAY_LEN(own); i++) {
-		if (dup3(*own[i], REPORT_FD + (int) i, O_CLOEXEC) < 0)
-			return -errno;
-		*own[i] = REPORT_FD + (int) i;
-	}
-	if (syscall(SYS_close_range, (unsigned int) FIRST_FREE_FD, ~0U, 0U) == 0)
-		return 0;
-	for (int fd = FIRST_FREE_FD; fd < 1024; fd++)
-		(void) close(fd);
-	return 0;
-}
-
-/*
- * stdin from /dev/null, output to the FIFOs, or all three on a terminal; then nothing of the executor's is open but
- * what the child needs.
- */
+/* stdin from /dev/null, output to the FIFOs, or all three on a terminal. */
 static int set_stdio(struct child *c) {
 	const struct executor *x = c->x;
-	if (x->terminal.slave >= 0) {
+	if (c->tty >= 0) {
 		for (int fd = 0; fd < 3; fd++) {
-			if (dup3(x->terminal.slave, fd, 0) < 0)
+			if (dup2(c->tty, fd) < 0)
 				return -errno;
 		}
-		return keep_own(c);
+		close_fd(&c->tty);
+		return 0;
 	}
 	int r = place(open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
 	for (size_t i = 0; i < STREAMS && r == 0; i++) {
@@ -119,9 +95,7 @@ static int set_stdio(struct child *c) {
 					  : open("/dev/null", O_WRONLY | O_CLOEXEC),
 			  (int) i + 1);
 	}
-	if (r < 0)
-		return r;
-	return keep_own(c);
+	return r;
 }
 
 void reset_signals(void) {
@@ -162,11 +136,19 @@ static int die_with_executor(const struct child *c) {
 	return poll(&report, 1, 0) > 0 && report.revents & POLLERR ? -EPIPE : 0;
 }
 
+/*
+ * Becomes who is in the foreground of its terminal. All signals are blocked still: the one for a change from the background
+ * as well.
+ */
+static int take_terminal(void) {
+	return setpgid(0, 0) < 0 || tcsetpgrp(0, getpgrp()) < 0 ? -errno : 0;
+}
+
 /* The last steps, in the process that becomes the task, in its namespaces. Returns only with a fault. */
 static int finish(struct child *c, const struct identity *id, enum stage *ret_stage) {
 	const struct spec *spec = &c->x->spec;
 	*ret_stage = STAGE_SESSION;
-	int r = spec->tty_columns > 0 ? terminal_take(c->x) : setsid() < 0 ? -errno : 0;
+	int r = spec->tty_columns > 0 ? take_terminal() : setsid() < 0 ? -errno : 0;
 	if (r < 0)
 		return r;
 	/* An undumpable process does not own its files in /proc; exec makes it dumpable anyway. */
@@ -250,8 +232,6 @@ static int make_leader(struct child *c, enum stage *ret_stage) {
 static int become_task(struct child *c, enum stage *ret_stage) {
 	struct identity id;
 	*ret_stage = STAGE_GATE;
-	/* While we wait or work, the executor may die: its lock must be free then. */
-	(void) close(c->x->lock);
 	if (c->x->spec.isolate & ISOLATE_PID)
 		return make_leader(c, ret_stage);
 	int r = wait_at_gate(c);
@@ -262,15 +242,27 @@ static int become_task(struct child *c, enum stage *ret_stage) {
 	return r < 0 ? r : finish(c, &id, ret_stage);
 }
 
-_Noreturn void child_failed(const struct child *c, enum stage stage, int error) {
-	struct spawn_report rep = { .stage = (int32_t) stage, .errnum = -error, .which = c->which };
-	(void) format_text(rep.detail, sizeof rep.detail, "%s", c->detail);
-	ssize_t n = write(c->report, &rep, sizeof rep);
-	_exit(n == (ssize_t) sizeof rep ? 127 : 126);
-}
-
-_Noreturn void child_main(struct child *c) {
-	enum stage stage = STAGE_NONE;
-	int r = become_task(c, &stage);
-	child_failed(c, stage, r);
+_Noreturn void become(struct executor *x, int argc, char **argv) {
+	struct child child = { .x = x,
+			       .report = REPORT_FD,
+			       .gate = GATE_FD,
+			       .dir = DIR_FD,
+			       .tty = -1,
+			       .join_cgroup = strcmp(argv[2], BECOME_JOIN) == 0 };
+	enum stage stage = STAGE_SETUP;
+	struct text why = { .at = child.detail, .cap = sizeof child.detail };
+	/* As the executor that it was: no task yet, and nobody's to look into. */
+	(void) prctl(PR_SET_NAME, EXECUTOR_COMM, 0, 0, 0);
+	(void) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	for (int fd = REPORT_FD; fd < FIRST_FREE_FD; fd++)
+		(void) fcntl(fd, F_SETFD, FD_CLOEXEC);
+	x->title = argv[0];
+	x->title_cap = (size_t) (argv[argc - 1] + strlen(argv[argc - 1]) + 1 - argv[0]);
+	x->dir = DIR_FD;
+	int r = spec_load(x->dir, &x->spec, &why);
+	if (r == 0) {
+		child.tty = x->spec.tty_columns > 0 ? TTY_FD : -1;
+		r = become_task(&child, &stage);
+	}
+	child_failed(&child, stage, r);
 }

@@ -22,6 +22,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -132,9 +133,14 @@ static int become_command(struct session *s, const int ends[RELAYS], int report,
 
 _Noreturn static void command_main(struct session *s, const int ends[RELAYS], int report) {
 	enum enter_stage stage = ENTER_NONE;
+	struct enter_report rep = { .stage = ENTER_NONE };
+	ssize_t n = 0;
+	/* It was not killed at its birth. */
+	if (s->inside)
+		n = write(report, &rep, sizeof rep);
 	int r = become_command(s, ends, report, &stage);
-	struct enter_report rep = { .stage = (int32_t) stage, .errnum = -r };
-	ssize_t n = write(report, &rep, sizeof rep);
+	rep = (struct enter_report){ .stage = (int32_t) stage, .errnum = -r };
+	n = write(report, &rep, sizeof rep);
 	_exit(n == (ssize_t) sizeof rep ? 127 : 126);
 }
 
@@ -156,27 +162,42 @@ static int make_relay(struct session *s, int fd, int *ret_end) {
 	return 0;
 }
 
+/* Makes the command's process; once more, to join its group by itself, when the kernel has killed it at its birth there. */
+static int make_command(struct session *s, const int ends[RELAYS], int group) {
+	struct enter_report alive;
+	int report[2];
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return -errno;
+	s->child = fork_inside(s, group);
+	if (s->child == 0)
+		command_main(s, ends, report[1]);
+	int r = s->child < 0 ? -errno : 0;
+	(void) close(report[1]);
+	s->report = report[0];
+	if (r == 0 && s->inside && read(s->report, &alive, sizeof alive) != (ssize_t) sizeof alive) {
+		(void) waitpid(s->child, NULL, 0);
+		(void) close(s->report);
+		return make_command(s, ends, -1);
+	}
+	return r;
+}
+
 static int start_command(struct session *s) {
-	int ends[RELAYS] = { -1, -1, -1 }, report[2], r;
+	int ends[RELAYS] = { -1, -1, -1 }, r;
+	AUTO_FD group = open_group(s);
 	for (int fd = 0; fd < RELAYS && !s->tty; fd++) {
 		if ((r = make_relay(s, fd, &ends[fd])) < 0)
 			return r;
 	}
-	if (pipe2(report, O_CLOEXEC) < 0)
-		return -errno;
 	if (join_outside(s) < 0) {
 		session_tell(s, ENTER_NAMESPACES, errno);
 		_exit(126);
 	}
-	s->child = fork();
-	if (s->child < 0)
-		return -errno;
-	if (s->child == 0)
-		command_main(s, ends, report[1]);
-	(void) close(report[1]);
+	r = make_command(s, ends, group);
+	if (r < 0)
+		return r;
 	for (int fd = 0; fd < RELAYS; fd++)
 		close_fd(&ends[fd]);
-	s->report = report[0];
 	(void) fcntl(s->report, F_SETFL, O_NONBLOCK);
 	return 0;
 }

@@ -64,6 +64,8 @@ void go(struct executor *x) {
 static void step_ending(struct executor *x, uint64_t now) {
 	if (x->spec.leftovers == LEFTOVERS_KILL || x->stop.asked || x->killing.on ||
 	    x->outcome.result == RESULT_START_FAILED) {
+		if (leftovers_have_time(x, now))
+			return;
 		kill_begin(x);
 		if (!kill_step(x, now))
 			return;
@@ -149,6 +151,8 @@ static int patience(const struct executor *x) {
 		at = earlier(at, x->stop.deadline_ns);
 	if (x->phase == PHASE_ENDING)
 		at = earlier(earlier(at, x->info_deadline_ns), x->terminal.deadline_ns);
+	if (x->phase == PHASE_ENDING && !x->killing.on)
+		at = earlier(at, x->leftovers_ns);
 	if (x->phase == PHASE_RECORDING)
 		at = earlier(at, x->record_retry_ns);
 	if (x->more_to_reap)

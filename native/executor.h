@@ -1,15 +1,18 @@
 /*
  * executor.h - the state of one executor, and what its parts offer each other.
  *
- *   main.c    the commands, the claim, the forks       spec.c   what to run
+ *   main.c    its commands, the claim, the forks       spec.c   what to run
  *   setup.c   what comes before the loop               adopt.c  taking over from an executor that died
  *   executor.c  the loop, from one phase to the next
- *   spawn.c   makes the child, opens its gate          child.c  the child, until execve
- *   isolate.c namespaces, and their process 1          rootfs.c the task's own root
- *   attributes.c  limits, niceness                     privileges.c  user, groups, capabilities; seccomp.c
- *   reap.c    who ended, and how                       kill.c   signals, STOP, and the end of the whole tree
+ *   spawn.c   makes the child, opens its gate          handover.c  the child goes on as the launcher
+ *   reap.c    who ended, and how                       kill.c   signals, STOP, and the end of the whole tree: tree.c
  *   pump.c    output into rotated files                wire.c   the socket
- *   record.c  status and exit files                tty.c    a terminal for the task, and who holds it
+ *   record.c  status and exit files                    tty.c    a terminal for the task, and who holds it
+ *
+ * In the launcher (programs.json says which file is in which program):
+ *   child.c   the child, until execve                  isolate.c namespaces, and their process 1
+ *   rootfs.c  the task's own root                      attributes.c  limits, niceness
+ *   privileges.c  user, groups, capabilities; seccomp.c
  *
  * One thread, one epoll. Set-up may fail and may allocate; the loop does neither.
  */
@@ -28,6 +31,8 @@
  * Our name in /proc/<pid>/stat, at most 15 bytes. The child bears it until its exec, which gives it another.
  */
 #define EXECUTOR_COMM "holdfast-exec"
+/* What the kernel calls a child that goes on as the launcher, for the moment until it has that name again. */
+#define LAUNCHER_COMM "holdfast-launch"
 /* Asks an executor to see to its socket. Ignored by those of older releases. */
 #define WAKE_SIGNAL SIGUSR1
 /* Room for a status text. */
@@ -238,10 +243,14 @@ struct executor {
 
 	bool more_to_reap;
 	uint64_t info_deadline_ns;   /* adopted: how long to wait for the leader's status */
+	uint64_t leftovers_ns;       /* 0, or when to look at what outlived the leader */
 	uint64_t record_retry_ns;    /* 0, or when to try the exit record again */
 	uint64_t listen_retry_ns;    /* 0, or when to accept again */
 	struct client clients[MAX_CLIENTS];
 };
+
+/* program.c: by its name in /proc it is a child that has not been through the exec of its task. */
+bool is_before_exec(const struct proc_stat *stat);
 
 /* executor.c */
 int watch(struct executor *x, int fd, uint32_t events, enum source source, uint32_t index);
@@ -283,17 +292,20 @@ const char *stage_name(enum stage stage);
 
 /* reap.c */
 void reap(struct executor *x);
-/* True when the kernel says that we have no child, not even a dead one. */
-bool no_children(void);
 /* Adopted: the leader's pidfd became readable, or hung up: it was reaped. */
 void adopted_leader_event(struct executor *x, uint32_t events);
 
+/* tree.c: signals every process of the tree, best effort; returns how many were there. Signal 0 only counts. */
+uint64_t signal_tree(struct executor *x, int signal);
+/* True when the kernel says that we have no child, not even a dead one. */
+bool no_children(void);
+
 /* kill.c */
 int signal_leader(struct executor *x, int signal);
-/* Signals every process of the tree, best effort; returns how many were there. */
-uint64_t signal_tree(struct executor *x, int signal);
 void stop_request(struct executor *x, int signal, uint64_t grace_ms);
 void kill_begin(struct executor *x);
+/* Has what outlived the leader time left to end by itself? */
+bool leftovers_have_time(struct executor *x, uint64_t now);
 /* Does what is due; true when nothing of the tree is left. */
 bool kill_step(struct executor *x, uint64_t now);
 bool tree_is_empty(struct executor *x);
@@ -334,4 +346,3 @@ uint64_t read_oom_kills(const struct executor *x);
  * it.
  */
 enum told adopt_find(struct executor *x, struct text *reterr_why);
-bool belongs_to_adopted(const struct executor *x, pid_t pid, const struct proc_stat *stat);

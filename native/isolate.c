@@ -105,10 +105,7 @@ static int hold_only(void) {
 		if (null < 0 || dup2(null, fd) < 0)
 			return -errno;
 	}
-	if (syscall(SYS_close_range, (unsigned int) FIRST_FREE_FD, ~0U, 0U) < 0) {
-		for (int fd = FIRST_FREE_FD; fd < 1024; fd++)
-			(void) close(fd);
-	}
+	close_from(FIRST_FREE_FD);
 	return 0;
 }
 

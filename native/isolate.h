@@ -7,9 +7,6 @@
 #include "child.h"
 #include "privileges.h"
 
-/* Descriptors that a child keeps beside 0 to 2, all close-on-exec. */
-enum kept_fd { REPORT_FD = 3, GATE_FD, DIR_FD, FIRST_FREE_FD };
-
 /* Enters new namespaces, as far as the spec wants them; of pids the caller's children will be in the new one. */
 int namespaces_enter(struct child *c, const struct identity *id, enum stage *ret_stage);
 

@@ -5,23 +5,16 @@
 #define _GNU_SOURCE
 #include "executor.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define FIRST_PAUSE_NS (5 * NS_PER_MS)
 /* What cannot die (state D) is asked again at this pace, for ever. */
 #define LONGEST_PAUSE_NS NS_PER_SEC
-/* Rounds this far apart mean that several have changed nothing: what is left is named. */
-#define STUCK_PAUSE_NS (300 * NS_PER_MS)
 /* Ten years: longer ones would overflow in ns. */
 #define LONGEST_GRACE_MS (UINT64_C(10) * 365 * 86400 * 1000)
-/* Deeper chains of parents than this are caught in a later round, once the upper ones are dead. */
-#define MAX_DEPTH 256
 
 int signal_leader(struct executor *x, int signal) {
 	if (x->leader.pidfd < 0 || x->leader.ended)
@@ -52,58 +45,6 @@ static void thaw(const struct executor *x) {
 	}
 }
 
-/* Is it below this executor? Follows the parents upwards. */
-static bool is_descendant(const struct executor *x, const struct proc_stat *of) {
-	struct proc_stat at = *of;
-	for (int depth = 0; depth < MAX_DEPTH; depth++) {
-		if (at.ppid == x->pid)
-			return true;
-		if (at.ppid <= 1 || proc_stat_read(at.ppid, &at) < 0)
-			return false;
-	}
-	return false;
-}
-
-static bool belongs(const struct executor *x, pid_t pid, struct proc_stat *ret_stat) {
-	if (pid == x->pid || proc_stat_read(pid, ret_stat) < 0)
-		return false;
-	if (ret_stat->state == 'Z' || ret_stat->state == 'X')
-		return false;
-	return x->adopted ? belongs_to_adopted(x, pid, ret_stat) : is_descendant(x, ret_stat);
-}
-
-/* Notes who does not die, and where in the kernel it waits; `?` = it runs, or that is not for us to see. */
-static void note_stuck(struct killing *k, pid_t pid, const struct proc_stat *stat) {
-	if (k->stuck_count++ >= MAX_STUCK)
-		return;
-	struct stuck *s = &k->stuck[k->stuck_count - 1];
-	char path[32];
-	s->pid = pid;
-	memcpy(s->comm, stat->comm, sizeof s->comm);
-	(void) format_text(path, sizeof path, "/proc/%d/wchan", pid);
-	if (read_file_at(-1, path, s->where, sizeof s->where) <= 0 || strcmp(s->where, "0") == 0)
-		(void) strcpy(s->where, "?");
-}
-
-/* Signals pid when it is of the tree. True when it was. Signal 0 only counts. */
-static bool signal_member(struct executor *x, pid_t pid, int signal) {
-	struct proc_stat seen, again;
-	if (!belongs(x, pid, &seen))
-		return false;
-	AUTO_FD pidfd = pidfd_of(pid);
-	if (pidfd < 0)
-		return false;
-	if (proc_stat_read(pid, &again) < 0 || again.start_ticks != seen.start_ticks)
-		return false;
-	if (signal == SIGKILL && pid == x->leader.pid && !x->leader.ended)
-		x->leader.killed_by_us = true;
-	bool there = signal == 0 || pidfd_signal(pidfd, signal) != -ESRCH;
-	if (there && signal == SIGKILL && x->killing.pause_ns >= STUCK_PAUSE_NS)
-		note_stuck(&x->killing, pid, &seen);
-	/* Process 1 of a pid namespace is ours, not the task's. It leaves by itself when the others are gone. */
-	return there && pid != x->init.pid;
-}
-
 /* Kills process 1 of the task's pid namespace: the kernel then kills all others in it, and nothing can escape. */
 static void kill_init(struct executor *x) {
 	struct proc_stat stat;
@@ -111,35 +52,6 @@ static void kill_init(struct executor *x) {
 	if (pidfd >= 0 && proc_stat_read(x->init.pid, &stat) == 0 &&
 	    stat.start_ticks == x->init.start_ticks)
 		(void) pidfd_signal(pidfd, SIGKILL);
-}
-
-struct entry {
-	uint64_t inode;
-	int64_t offset;
-	uint16_t size;
-	uint8_t type;
-	char name[];
-};
-
-uint64_t signal_tree(struct executor *x, int signal) {
-	_Alignas(struct entry) char buf[4096];
-	uint64_t found = 0;
-	AUTO_FD proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (proc < 0)
-		return 1; /* Nobody could look: whoever asks must not take the tree for empty. */
-	/* /proc lists by rising pid: what is forked while we look is mostly seen in the same pass. */
-	for (;;) {
-		long n = syscall(SYS_getdents64, proc, buf, sizeof buf);
-		if (n <= 0)
-			return found;
-		for (long at = 0; at < n;) {
-			const struct entry *e = (const struct entry *) (buf + at);
-			at += e->size;
-			int64_t pid = read_number(e->name, NULL);
-			if (pid > 1 && signal_member(x, (pid_t) pid, signal))
-				found++;
-		}
-	}
 }
 
 /* False also when the cgroup is gone, or there is none. */
@@ -228,6 +140,21 @@ static void kill_round(struct executor *x) {
 		k->pause_ns = LONGEST_PAUSE_NS;
 	k->last_found = found;
 	k->next_ns = mono_ns() + k->pause_ns;
+}
+
+bool leftovers_have_time(struct executor *x, uint64_t now) {
+	uint64_t ms = x->spec.leftovers_ms > 0 ? (uint64_t) x->spec.leftovers_ms : 0;
+	uint64_t until = x->leader.ended_mono_ns + (ms < LONGEST_GRACE_MS ? ms : LONGEST_GRACE_MS) * NS_PER_MS;
+	if (now >= until || x->stop.asked || x->killing.on || x->outcome.result == RESULT_START_FAILED ||
+	    tree_is_empty(x))
+		return false;
+	if (x->leftovers_ns == 0) {
+		watch_cgroup(x);
+		(void) status_write(x);
+	}
+	/* Nobody is told of the end of an adopted tree that has no cgroup. */
+	x->leftovers_ns = x->adopted && now + LONGEST_PAUSE_NS < until ? now + LONGEST_PAUSE_NS : until;
+	return true;
 }
 
 bool kill_step(struct executor *x, uint64_t now) {

@@ -1,18 +1,14 @@
 /*
- * main.c - the commands, and the foreground process, up to the point where the executor stands on its own feet.
+ * main.c - the executor's own commands, and its foreground process, up to the point where it stands on its own feet. All
+ * other commands are the launcher's, which it hands them to as they are: whoever calls knows one program.
  *
  *   foreground process          first child            executor
  *   reads spec, claims lock --> setsid, forks -------> executor_run() or executor_adopt(): set-up, then the loop
  *   waits for one report <------------------------------- tell()
  */
 #define _GNU_SOURCE
-#include "executor.h"
-#include "launch.h"
-#include "isolate.h"
-#include "notify.h"
-#include "session.h"
+#include "program.h"
 #include "tty.h"
-#include "wake.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,34 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What ps shows of an executor begins with it. */
-#define EXECUTOR_NAME "holdfast-executor"
-
-#ifdef __SANITIZE_ADDRESS__
-/* Looking for leaks at the end stops the world, which a process of a pid namespace of its own waits for in vain. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void) {
-	return "detect_leaks=0";
-}
-#endif
-
 static struct executor executor;
-
-/* Shows `<what>: <title>` in ps, as far as the space of the old arguments and environment goes. */
-static void set_title(struct executor *x, int argc, char **argv, char **envp, const char *what, const char *title) {
-	char *end = argv[0] + strlen(argv[0]) + 1;
-	for (int i = 1; i < argc && argv[i] == end; i++)
-		end += strlen(argv[i]) + 1;
-	for (char **e = envp; *e && *e == end; e++)
-		end += strlen(*e) + 1;
-	(void) clearenv();
-	size_t cap = (size_t) (end - argv[0]);
-	memset(argv[0], 0, cap);
-	x->title = argv[0];
-	x->title_cap = cap;
-	(void) format_text(argv[0], cap, "%s: %s", what, title);
-	(void) prctl(PR_SET_NAME, EXECUTOR_COMM, 0, 0, 0);
-}
 
 static int fail(const char *what, int error) {
 	say("holdfast-executor: %s: %s\n", what, strerror(-error));
@@ -136,33 +105,6 @@ static int daemonize(struct executor *x) {
 	return -1;
 }
 
-static void init(struct executor *x) {
-	x->dir = x->lock = x->epoll = x->signals = x->listener = x->told = -1;
-	x->terminal.pidfd = x->terminal.master = x->terminal.slave = x->terminal.ready = -1;
-	x->leader.pidfd = x->spawn.report = x->spawn.gate = x->cgroup_events = -1;
-	x->logs.dir = x->logs.scratch[0] = x->logs.scratch[1] = -1;
-	static const char *const names[STREAMS] = { "stdout", "stderr" };
-	for (size_t i = 0; i < STREAMS; i++)
-		x->logs.streams[i] = (struct stream){ .name = names[i], .fifo = -1, .file = -1 };
-	for (size_t i = 0; i < MAX_CLIENTS; i++)
-		x->clients[i].fd = -1;
-}
-
-/* Descriptors 0 to 2 must be something, and nothing else may have been inherited. */
-static int clean_descriptors(void) {
-	int fd;
-	do {
-		fd = open("/dev/null", O_RDWR);
-	} while (fd >= 0 && fd < 3);
-	if (fd < 0)
-		return -errno;
-	if (syscall(SYS_close_range, 3U, ~0U, 0U) < 0) {
-		for (fd = 3; fd < 1024; fd++)
-			(void) close(fd);
-	}
-	return 0;
-}
-
 static int open_run(struct executor *x, const char *dir) {
 	char buf[256];
 	struct text why = { .at = buf, .cap = sizeof buf };
@@ -176,7 +118,7 @@ static int open_run(struct executor *x, const char *dir) {
 static int claim(struct executor *x, bool adopt) {
 	int how = adopt ? 0 : O_CREAT | O_EXCL;
 	x->lock = openat(x->dir, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | how, 0600);
-	if (x->lock >= 0 && faccessat(x->dir, "spec", F_OK, 0) == 0)
+	if (x->lock >= 0 && is_there(x->dir, "spec"))
 		return TOLD_OK;
 	if (x->lock >= 0) {
 		/* The agent has fenced this run, and is removing it: the spec first, then its lock. */
@@ -194,56 +136,19 @@ static int claim(struct executor *x, bool adopt) {
 	return fail("lock", -errno);
 }
 
-/* The arguments go elsewhere, for as long as the process lives, since the title takes their place. */
-static int enter_command(int argc, char **argv, char **envp) {
-	static char **own, *text;
-	size_t len = 0;
-	for (int i = 0; i < argc; i++)
-		len += strlen(argv[i]) + 1;
-	own = calloc((size_t) argc + 1, sizeof *own);
-	text = malloc(len);
-	if (!own || !text)
-		return fail("enter", -ENOMEM);
-	char *at = text;
-	for (int i = 0; i < argc; i++) {
-		own[i] = at;
-		at = stpcpy(at, argv[i]) + 1;
-	}
-	int r = clean_descriptors();
-	if (r < 0)
-		return fail("/dev/null", r);
-	init(&executor);
-	set_title(&executor, argc, argv, envp, EXECUTOR_NAME, "session");
-	return enter(&executor, argc - 2, own + 2);
-}
-
 int main(int argc, char **argv, char **envp) {
 	if (argc == 2 && strcmp(argv[1], "version") == 0) {
 		char line[128];
 		int n = format_text(line, sizeof line, "holdfast-executor %s protocol %d\n", HOLDFAST_VERSION, PROTOCOL_VERSION);
 		return write_full(STDOUT_FILENO, line, (size_t) n) == 0 ? 0 : 1;
 	}
-	if (argc == 3 && strcmp(argv[1], "probe") == 0)
-		return probe(strcmp(argv[2], "user") == 0);
-	if (argc == 2 && strcmp(argv[1], "notify") == 0)
-		return notify(getenv("NOTIFY_SOCKET"));
-	if (argc == 3 && strcmp(argv[1], "launch") == 0)
-		return launch(argv[2]);
-	if (argc == 3 && strcmp(argv[1], "wake") == 0)
-		return wake(argv[2]);
-	if (argc == 3 && strcmp(argv[1], "unseat") == 0)
-		return unseat(argv[2]);
-	if (argc >= 2 && strcmp(argv[1], "enter") == 0)
-		return enter_command(argc, argv, envp);
 	bool adopt = argc == 3 && strcmp(argv[1], "adopt") == 0;
 	if (!adopt && (argc != 3 || strcmp(argv[1], "run") != 0)) {
-		say(
-			       "usage: holdfast-executor run RUN_DIR | adopt RUN_DIR | wake RUN_DIR | unseat RUN_DIR | "
-			       "launch PROGRAM | enter ... | notify | probe user|root | version\n");
-		return TOLD_NO_SETUP;
+		char path[4096];
+		return fail(path, exec_launcher(argv, envp, path, sizeof path));
 	}
 	struct executor *x = &executor;
-	init(x);
+	program_init(x);
 	int r = clean_descriptors();
 	if (r < 0)
 		return fail("/dev/null", r);

@@ -84,7 +84,7 @@ static int check_groups(const struct identity *id) {
 }
 
 /* Becomes the user, with exactly the groups of the user database, and looks whether that is so. */
-static int become(const struct spec *spec, const struct identity *id, enum stage *ret_stage) {
+static int become_user(const struct spec *spec, const struct identity *id, enum stage *ret_stage) {
 	if (!id->known || geteuid() != 0)
 		return 0;
 	*ret_stage = STAGE_USER;
@@ -192,7 +192,7 @@ int privileges_take(struct child *c, const struct identity *id, enum stage *ret_
 		return -errno;
 	int r = caps ? limit_bounding(bounding) : 0;
 	if (r == 0)
-		r = become(spec, id, ret_stage);
+		r = become_user(spec, id, ret_stage);
 	if (r < 0)
 		return r;
 	*ret_stage = STAGE_CAPABILITIES;

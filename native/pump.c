@@ -8,7 +8,6 @@
 #define _GNU_SOURCE
 #include "executor.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -336,22 +335,19 @@ bool pump_finish(struct executor *x) {
 	return complete;
 }
 
-/* Finds the highest N there is, and removes what is already too old. Only at set-up: this allocates. */
+/* Finds the highest N there is, and removes what is already too old. Only at set-up. */
 static int scan(struct executor *x) {
-	int fd = openat(x->logs.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d) {
-		int error = -errno;
-		close_fd(&fd);
-		return error;
-	}
+	AUTO_FD fd = openat(x->logs.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	struct names names = { .dir = fd };
 	size_t len = strlen(x->spec.log_name);
-	for (struct dirent *e; (e = readdir(d));) {
+	for (const char *entry; (entry = next_name(&names));) {
 		for (size_t i = 0; i < STREAMS; i++) {
 			struct stream *s = &x->logs.streams[i];
 			size_t name = strlen(s->name);
-			const char *rest = e->d_name + len;
-			if (strncmp(e->d_name, x->spec.log_name, len) != 0 || rest[0] != '.' ||
+			const char *rest = entry + len;
+			if (strncmp(entry, x->spec.log_name, len) != 0 || rest[0] != '.' ||
 			    strncmp(rest + 1, s->name, name) != 0 || rest[1 + name] != '.')
 				continue;
 			const char *digits = rest + name + 2, *end;
@@ -366,7 +362,6 @@ static int scan(struct executor *x) {
 				s->index = (uint64_t) n;
 		}
 	}
-	(void) closedir(d);
 	return 0;
 }
 

@@ -99,12 +99,6 @@ void reap(struct executor *x) {
 	x->more_to_reap = true;
 }
 
-bool no_children(void) {
-	siginfo_t info;
-	memset(&info, 0, sizeof info);
-	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD;
-}
-
 static void take_wait_status(struct executor *x, int status, const char *how) {
 	if (WIFEXITED(status))
 		take_status(x, CLD_EXITED, WEXITSTATUS(status));
@@ -138,7 +132,7 @@ static bool ask_proc(struct executor *x) {
 	if (proc_stat_read(x->leader.pid, &stat) < 0 || stat.state != 'Z' ||
 	    stat.start_ticks != x->leader.start_ticks)
 		return false;
-	if (x->adopted_before_exec && strcmp(stat.comm, EXECUTOR_COMM) == 0)
+	if (x->adopted_before_exec && is_before_exec(&stat))
 		return false; /* It never got as far as exec, or is one of us: not known to be the task. */
 	take_wait_status(x, stat.exit_status, "proc_stat");
 	return true;

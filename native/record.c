@@ -109,9 +109,20 @@ void status_text(const struct executor *x, struct text *t) {
 		add_number(t, "self_procs_errno", (uint64_t) x->self_procs_error);
 }
 
+/*
+ * In ps as well. What stays the same is written over itself: whoever looks for us by our title must find it at any moment.
+ */
+static void show_state(const struct executor *x) {
+	int n = format_text(x->title, x->title_cap, "holdfast-executor: %s %s",
+			    x->spec.title ? x->spec.title : x->spec.run_id, state_name(x));
+	if ((size_t) n < x->title_cap)
+		memset(x->title + n, 0, x->title_cap - (size_t) n);
+}
+
 int status_write(const struct executor *x) {
 	char buf[STATUS_CAP];
 	struct text t = { .at = buf, .cap = sizeof buf };
+	show_state(x);
 	status_text(x, &t);
 	int fd = openat(x->dir, "status.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
@@ -137,6 +148,16 @@ uint64_t read_oom_kills(const struct executor *x) {
 	    find_number(buf, "oom_kill", ' ', &kills) < 0)
 		return x->oom_kills_before;
 	return kills;
+}
+
+/* How often memory was at its limit: v1 has a file for it, v2 counts it with the other events. */
+static uint64_t read_memory_hits(const struct executor *x) {
+	char buf[1024];
+	uint64_t hits = 0;
+	if (x->spec.memory_hits && read_file_at(-1, x->spec.memory_hits, buf, sizeof buf) >= 0 &&
+	    find_number(buf, "max", ' ', &hits) < 0)
+		hits = (uint64_t) read_number(buf, NULL);
+	return hits;
 }
 
 static uint64_t read_memory_peak(const struct executor *x) {
@@ -188,6 +209,8 @@ static void add_evidence(struct text *t, const struct executor *x, bool log_comp
 	}
 	add_number(t, "oom_kills", read_oom_kills(x) - x->oom_kills_before);
 	add_number(t, "leader_oom", x->leader_oom ? 1 : 0);
+	if (x->spec.memory_hits)
+		add_number(t, "memory_limit_hits", read_memory_hits(x));
 	const struct killing *k = &x->killing;
 	add_number(t, "leftovers_killed", k->seen > k->reaped ? k->seen : k->reaped);
 	add_usage(t, x);

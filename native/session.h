@@ -56,6 +56,7 @@ struct session {
 	int root;       /* the workload's root when it is not ours, else -1 */
 	char cgroup[4096]; /* the session's own group below the workload's leaf, "" = none */
 	pid_t child;
+	bool inside; /* the command was born in its v2 group */
 	int report, signals;
 	struct relay relays[RELAYS];
 	bool started; /* exec was seen */
@@ -86,6 +87,13 @@ void make_cgroup(struct session *s);
 /* For the one outside, whose children are born in its pid namespace; join_world() is for the command's own process. */
 int join_outside(const struct session *s);
 int join_cgroups(const struct session *s);
+/*
+ * Like fork, and into the session's v2 group where that can be; s->inside says so. Some kernels kill what is born so at
+ * once. `group` as open_group() gave it.
+ */
+pid_t fork_inside(struct session *s, int group);
+/* The v2 group that the session is to be in; -1 = none. Before join_outside(), which may leave us no right to it. */
+int open_group(const struct session *s);
 int join_world(const struct session *s, enum enter_stage *ret_stage);
 /* A limit that we may not raise that far is left as high as it can be. */
 int take_limits(const struct session *s);

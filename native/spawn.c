@@ -142,6 +142,7 @@ void spawn_leader(struct executor *x) {
 					    .gate = gate[0],
 					    .report = report[1],
 					    .dir = x->dir,
+					    .tty = x->terminal.slave,
 					    .join_cgroup = x->spec.cgroup && !x->spawn.into_cgroup });
 	}
 	close_fd(&gate[0]);
@@ -221,7 +222,7 @@ static const char *detail_of(struct executor *x, const struct spawn_report *rep)
 /* Until exec the child bears our name. Only asked when it says no more: then it is the task, or dead. */
 static bool has_been_through_exec(const struct executor *x) {
 	struct proc_stat stat;
-	return proc_stat_read(x->leader.pid, &stat) < 0 || strcmp(stat.comm, EXECUTOR_COMM) != 0;
+	return proc_stat_read(x->leader.pid, &stat) < 0 || !is_before_exec(&stat);
 }
 
 /* The pipe has ended without a failure: exec happened, or the child was killed before it. */

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +37,8 @@ enum spec_tag {
 	TAG_MEMORY_EVENTS,
 	TAG_MEMORY_PEAK,
 	TAG_ON_DEATH,
+	TAG_LEFTOVERS_MS,
+	TAG_MEMORY_HITS,
 	/* From here on: isolation, and attributes of the process. */
 	TAG_ISOLATE = 40,
 	TAG_MOUNT_SOURCE,
@@ -78,6 +80,8 @@ static const struct {
 	[TAG_LEFTOVERS] = { KIND_INT, offsetof(struct spec, leftovers) },
 	[TAG_OOM_SCORE_ADJ] = { KIND_INT, offsetof(struct spec, oom_score_adj) },
 	[TAG_MEMORY_EVENTS] = { KIND_STRING, offsetof(struct spec, memory_events) },
+	[TAG_LEFTOVERS_MS] = { KIND_INT, offsetof(struct spec, leftovers_ms) },
+	[TAG_MEMORY_HITS] = { KIND_STRING, offsetof(struct spec, memory_hits) },
 	[TAG_ON_DEATH] = { KIND_INT, offsetof(struct spec, on_death) },
 	[TAG_MEMORY_PEAK] = { KIND_STRING, offsetof(struct spec, memory_peak) },
 	[TAG_ISOLATE] = { KIND_INT, offsetof(struct spec, isolate) },
@@ -105,10 +109,10 @@ static int refuse(struct text *reterr_why, int error, const char *what) {
 }
 
 /*
- * Reads the whole file into fresh memory with one spare byte behind it. Null on failure, with -errno in
- * reterr_errno.
+ * Reads the whole file into fresh memory, with room behind it for one byte and for the lists. That is mapped, not allocated:
+ * nothing else in an executor needs an allocator. Null on failure, with -errno in reterr_errno.
  */
-static uint8_t *read_whole(int dir, size_t *ret_len, int *reterr_errno) {
+static uint8_t *read_whole(int dir, size_t *ret_len, char ***ret_pointers, int *reterr_errno) {
 	AUTO_FD fd = openat(dir, "spec", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st) < 0) {
@@ -119,19 +123,20 @@ static uint8_t *read_whole(int dir, size_t *ret_len, int *reterr_errno) {
 		*reterr_errno = -EFBIG;
 		return NULL;
 	}
-	size_t size = (size_t) st.st_size, len = 0;
-	uint8_t *bytes = malloc(size + 1);
-	ssize_t n = bytes ? 1 : -1;
+	size_t size = (size_t) st.st_size, len = 0, lists = (size / sizeof(char *) + 1) * sizeof(char *);
+	uint8_t *bytes = mmap(NULL, lists + SPEC_POINTERS(size) * sizeof(char *), PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ssize_t n = bytes == MAP_FAILED ? -1 : 1;
 	while (n > 0 && len < size) {
 		n = read(fd, bytes + len, size - len);
 		len += n > 0 ? (size_t) n : 0;
 	}
 	if (n < 0) {
 		*reterr_errno = -errno;
-		free(bytes);
 		return NULL;
 	}
 	*ret_len = len;
+	*ret_pointers = (char **) (void *) (bytes + lists);
 	return bytes;
 }
 
@@ -224,7 +229,7 @@ static int check_meaning(const struct spec *s, struct text *reterr_why) {
 	return 0;
 }
 
-int spec_parse(uint8_t *bytes, size_t len, struct spec *ret_spec, struct text *reterr_why) {
+int spec_parse(uint8_t *bytes, size_t len, char **pointers, struct spec *ret_spec, struct text *reterr_why) {
 	size_t counts[TAG_COUNT] = { 0 }, total = 0;
 	if (len < MAGIC_LEN || memcmp(bytes, SPEC_MAGIC, MAGIC_LEN) != 0)
 		return refuse(reterr_why, -EBADMSG, "wrong magic");
@@ -237,10 +242,9 @@ int spec_parse(uint8_t *bytes, size_t len, struct spec *ret_spec, struct text *r
 			     .log_max_bytes = DEFAULT_LOG_BYTES,
 			     .umask = 022,
 			     .nice = NICE_UNSET };
-	char **lists[TAG_COUNT] = { 0 }, **next = calloc(total, sizeof *next);
-	if (!next)
-		return refuse(reterr_why, -ENOMEM, "no memory for its lists");
-	spec.pointers = next;
+	char **lists[TAG_COUNT] = { 0 }, **next = pointers;
+	if (total > SPEC_POINTERS(len))
+		return refuse(reterr_why, -E2BIG, "more fields than can be");
 	for (size_t tag = 0; tag < TAG_COUNT; tag++) {
 		if (kind_of((uint16_t) tag) != KIND_LIST)
 			continue;
@@ -254,21 +258,16 @@ int spec_parse(uint8_t *bytes, size_t len, struct spec *ret_spec, struct text *r
 	if (spec.log_max_bytes < 1)
 		spec.log_max_bytes = DEFAULT_LOG_BYTES;
 	r = check_meaning(&spec, reterr_why);
-	if (r < 0)
-		free(spec.pointers);
-	else
+	if (r == 0)
 		*ret_spec = spec;
 	return r;
 }
 
 int spec_load(int dir, struct spec *ret_spec, struct text *reterr_why) {
 	size_t len = 0;
+	char **pointers = NULL;
 	int r = -EBADMSG;
-	uint8_t *bytes = read_whole(dir, &len, &r);
-	if (!bytes)
-		return refuse(reterr_why, r, "it cannot be read");
-	r = spec_parse(bytes, len, ret_spec, reterr_why);
-	if (r < 0)
-		free(bytes);
-	return r;
+	uint8_t *bytes = read_whole(dir, &len, &pointers, &r);
+	/* After a fault the process ends, and the block with it. */
+	return bytes ? spec_parse(bytes, len, pointers, ret_spec, reterr_why) : refuse(reterr_why, r, "it cannot be read");
 }

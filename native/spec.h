@@ -8,7 +8,7 @@
 
 struct spec {
 	const char *run_id, *boot_id, *title, *path, *cwd, *user, *log_dir, *log_name, *cgroup;
-	const char *memory_events, *memory_peak;
+	const char *memory_events, *memory_peak, *memory_hits;
 	/* Null-terminated, never null themselves. */
 	char **argv, **envp, **join_procs, **self_procs;
 	/* Of equal length: what is bound where in the task's own root, and how; see rootfs.h. */
@@ -17,13 +17,11 @@ struct spec {
 	char **search;
 	/* `name soft hard`; see attributes.c. */
 	char **rlimits;
-	int64_t log_max_files, log_max_bytes, oom_score_adj, gate, leftovers;
+	int64_t log_max_files, log_max_bytes, oom_score_adj, gate, leftovers, leftovers_ms;
 	int64_t on_death;
 	int64_t isolate, privileges, caps_bounding, caps_ambient, umask, nice;
 	/* Both above 0: a terminal of that size. */
 	int64_t tty_columns, tty_rows;
-	/* The block that holds all the lists. */
-	char **pointers;
 };
 
 /* Bits of `isolate`: the namespaces that are the task's own. ISOLATE_MOUNTS is its root as well. */
@@ -46,11 +44,14 @@ enum on_death { ON_DEATH_ADOPT = 0, ON_DEATH_KILL = 1 };
 /* `nice` was not asked for: 0, as far as that can be had. */
 #define NICE_UNSET INT64_MIN
 
+/* Most pointers that the lists of a spec of `len` bytes need, their ends included: a field has 8 bytes at least. */
+#define SPEC_POINTERS(len) ((len) / 8U + 16U)
+
 /*
- * Parses `len` bytes, which must have room for one more behind them; the spec points into them. Returns as
- * spec_load().
+ * Parses `len` bytes, which must have room for one more behind them; the spec points into them, its lists are put into
+ * `pointers`, which are null. Returns as spec_load().
  */
-int spec_parse(uint8_t *bytes, size_t len, struct spec *ret_spec, struct text *reterr_why);
+int spec_parse(uint8_t *bytes, size_t len, char **pointers, struct spec *ret_spec, struct text *reterr_why);
 
 /*
  * Reads and checks `spec` in the run directory. Returns 0; on failure -errno with one line in reterr_why.

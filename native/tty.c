@@ -99,12 +99,6 @@ int terminal_ready(struct executor *x) {
 	return r < 0 ? r : watch(x, t->pidfd, EPOLLIN, SOURCE_TERMINAL, 0);
 }
 
-int terminal_take(const struct executor *x) {
-	(void) x;
-	/* All signals are blocked still: the one for a change from the background as well. */
-	return setpgid(0, 0) < 0 || tcsetpgrp(0, getpgrp()) < 0 ? -errno : 0;
-}
-
 void terminal_adopt(struct executor *x) {
 	struct terminal *t = &x->terminal;
 	struct proc_stat stat;
@@ -119,7 +113,7 @@ void terminal_adopt(struct executor *x) {
 
 void terminal_ended(struct executor *x) {
 	struct terminal *t = &x->terminal;
-	if (faccessat(x->dir, DRAINED, F_OK, 0) < 0)
+	if (!is_there(x->dir, DRAINED))
 		x->logs.streams[0].lost = true;
 	close_watched(x, &t->pidfd);
 	close_fd(&t->slave);

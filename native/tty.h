@@ -16,8 +16,6 @@ _Noreturn void terminal_hold(struct executor *x);
 
 /* The FIFOs are there: the holder can begin. 0 or -errno when there is no terminal. */
 int terminal_ready(struct executor *x);
-/* In the child: becomes who is in the foreground of the terminal. 0 or -errno. */
-int terminal_take(const struct executor *x);
 /* For the one that takes over, with the holder's pid and start time from the status file. */
 void terminal_adopt(struct executor *x);
 /* The holder has ended. */

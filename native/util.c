@@ -26,6 +26,13 @@ void close_fd(int *fd) {
 	*fd = -1;
 }
 
+void close_from(int first) {
+	if (syscall(SYS_close_range, (unsigned int) first, ~0U, 0U) == 0)
+		return;
+	for (int fd = first; fd < 1024; fd++)
+		(void) close(fd);
+}
+
 static uint64_t clock_ns(clockid_t clock) {
 	struct timespec t = { 0 };
 	(void) clock_gettime(clock, &t);
@@ -64,6 +71,10 @@ void text_add_value(struct text *t, const char *key, const char *value) {
 	text_add(t, "\n");
 }
 
+bool is_there(int dir, const char *name) {
+	return syscall(SYS_faccessat, dir, name, F_OK) == 0;
+}
+
 int write_full(int fd, const void *data, size_t len) {
 	const char *p = data;
 	while (len > 0) {
@@ -94,6 +105,27 @@ ssize_t read_file_at(int dir, const char *path, char *buf, size_t cap) {
 	}
 	buf[len] = '\0';
 	return (ssize_t) len;
+}
+
+/* As getdents64(2) gives it. */
+struct entry {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
+const char *next_name(struct names *n) {
+	if (n->at >= n->len) {
+		n->at = 0;
+		n->len = syscall(SYS_getdents64, n->dir, n->buf, sizeof n->buf);
+		if (n->len <= 0)
+			return NULL;
+	}
+	const struct entry *e = (const struct entry *) (const void *) (n->buf + n->at);
+	n->at += e->size;
+	return e->name;
 }
 
 int write_file(const char *path, const char *value) {

@@ -19,6 +19,8 @@
 void close_at_scope_end(const int *fd);
 /* Closes *fd unless it is -1 and makes it -1; keeps errno. */
 void close_fd(int *fd);
+/* Closes `first` and all above it. */
+void close_from(int first);
 
 uint64_t mono_ns(void);
 uint64_t wall_ns(void);
@@ -42,10 +44,20 @@ __attribute__((format(printf, 2, 3))) void text_add(struct text *t, const char *
 /* Adds one `key=value` line; control characters of the value become '?', so that it stays one line. */
 void text_add_value(struct text *t, const char *key, const char *value);
 
+/* Is there anything by that name? */
+bool is_there(int dir, const char *name);
 /* Writes everything or returns -errno. */
 int write_full(int fd, const void *data, size_t len);
 /* Reads a small file from its beginning into `buf` and terminates it. Returns its length or -errno. */
 ssize_t read_file_at(int dir, const char *path, char *buf, size_t cap);
+/* The names in an open directory, one after another, without an allocator, which readdir(3) needs. Begin with { .dir = fd }. */
+struct names {
+	int dir;
+	long at, len;
+	_Alignas(8) char buf[4096];
+};
+/* NULL at the end, or at a fault. It is overwritten by the next call. */
+const char *next_name(struct names *n);
 /* Writes `value` into an existing file, in one write. Returns 0 or -errno. */
 int write_file(const char *path, const char *value);
 /*

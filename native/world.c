@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -44,7 +45,7 @@ int find_leader(struct session *s) {
 		return -ESRCH;
 	/* Looked at after the pidfd was opened: from here on the pidfd is the workload or nobody. */
 	if (proc_stat_read(l->pid, &stat) < 0 || stat.start_ticks != l->start_ticks ||
-	    stat.state == 'Z' || stat.state == 'X' || strcmp(stat.comm, EXECUTOR_COMM) == 0)
+	    stat.state == 'Z' || stat.state == 'X' || is_before_exec(&stat))
 		return -ESRCH;
 	return 0;
 }
@@ -84,10 +85,35 @@ void make_cgroup(struct session *s) {
 		s->cgroup[0] = '\0';
 }
 
+static const char *group_of(const struct session *s) {
+	return *s->cgroup ? s->cgroup : s->x->spec.cgroup;
+}
+
+int open_group(const struct session *s) {
+	const char *group = group_of(s);
+	return group ? open(group, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
+pid_t fork_inside(struct session *s, int group) {
+	struct clone_args args = { .flags = CLONE_INTO_CGROUP,
+				   .exit_signal = SIGCHLD,
+				   .cgroup = (unsigned int) group };
+	pid_t pid = -1;
+	s->inside = true;
+	if (group >= 0)
+		pid = (pid_t) syscall(SYS_clone3, &args, sizeof args);
+	if (pid < 0) {
+		s->inside = false;
+		pid = fork();
+	}
+	return pid;
+}
+
 int join_cgroups(const struct session *s) {
 	char path[4096 + 32];
-	const char *group = *s->cgroup ? s->cgroup : s->x->spec.cgroup;
-	if (group) {
+	const char *group = group_of(s);
+	/* Written to, this file waits for a grace period of RCU, some 10 ms. */
+	if (group && !s->inside) {
 		(void) format_text(path, sizeof path, "%s/cgroup.procs", group);
 		int r = write_file(path, "0");
 		if (r < 0)

@@ -1,6 +1,7 @@
-// Builds native/ into native/build/Release/holdfast-executor: statically with musl where `musl-gcc` is found (a third of
-// the memory), else with node-gyp. With --sanitize instead a test build with AddressSanitizer and UBSan into
-// native/build/asan/. Does nothing when the binary is newer than its sources. HOLDFAST_LIBC=glibc never uses musl.
+// Builds the programs of native/ (programs.json names them and what they are made of) into native/build/Release/: statically
+// with musl where `musl-gcc` is found (a third of the memory), else with node-gyp. With --sanitize instead a test build
+// with AddressSanitizer and UBSan into native/build/asan/. Does nothing when they are newer than their sources.
+// HOLDFAST_LIBC=glibc never uses musl.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,19 +11,22 @@ import { fileURLToPath } from 'node:url';
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 const native = join(root, 'native');
 const sanitize = process.argv.includes('--sanitize');
-const binary = join(native, 'build', sanitize ? 'asan' : 'Release', 'holdfast-executor');
+const out = join(native, 'build', sanitize ? 'asan' : 'Release');
+/** @type {Readonly<Record<string, readonly string[]>>} program → its sources */
+const programs = JSON.parse(readFileSync(join(native, 'programs.json'), 'utf8'));
+const binaries = Object.keys(programs).map((name) => join(out, name));
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
 const isThere = (command) => spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
 
-/** True when the binary is newer than everything it is made of, is of this version, and runs here. */
+/** True when the binaries are newer than everything they are made of, are of this version, and run here. */
 function isFresh() {
-  if (!existsSync(binary)) return false;
-  const builtAtMs = statSync(binary).mtimeMs;
-  const sources = readdirSync(native).filter((name) => /\.(c|h|gyp)$/.test(name));
+  if (!binaries.every((binary) => existsSync(binary))) return false;
+  const builtAtMs = Math.min(...binaries.map((binary) => statSync(binary).mtimeMs));
+  const sources = readdirSync(native).filter((name) => /\.(c|h|gyp|json)$/.test(name));
   const inputs = [...sources.map((name) => join(native, name)), fileURLToPath(import.meta.url)];
   if (inputs.some((file) => statSync(file).mtimeMs >= builtAtMs)) return false;
-  const said = spawnSync(binary, ['version'], { encoding: 'utf8' });
+  const said = spawnSync(join(out, 'holdfast-executor'), ['version'], { encoding: 'utf8' });
   return said.status === 0 && said.stdout.startsWith(`holdfast-executor ${version} `);
 }
 
@@ -57,21 +61,24 @@ function run(command, args) {
   return false;
 }
 
-/** @param {string} compiler @param {readonly string[]} flags */
+/** All of them or none. @param {string} compiler @param {readonly string[]} flags */
 function compile(compiler, flags) {
-  mkdirSync(dirname(binary), { recursive: true });
-  const sources = readdirSync(native).filter((name) => name.endsWith('.c'));
-  const fresh = `${binary}.new`;
-  const built = run(compiler, [
-    '-std=gnu17',
-    ...flags,
-    `-DHOLDFAST_VERSION="${version}"`,
-    ...sources.map((name) => join(native, name)),
-    '-o',
-    fresh,
-  ]);
-  if (built) renameSync(fresh, binary);
-  else rmSync(fresh, { force: true });
+  mkdirSync(out, { recursive: true });
+  const fresh = (/** @type {string} */ name) => join(out, `${name}.new`);
+  const built = Object.entries(programs).every(([name, sources]) =>
+    run(compiler, [
+      '-std=gnu17',
+      ...flags,
+      `-DHOLDFAST_VERSION="${version}"`,
+      ...sources.map((source) => join(native, source)),
+      '-o',
+      fresh(name),
+    ]),
+  );
+  for (const name of Object.keys(programs)) {
+    if (built) renameSync(fresh(name), join(out, name));
+    else rmSync(fresh(name), { force: true });
+  }
   return built;
 }
 
@@ -83,7 +90,9 @@ const usesMusl = () =>
 function buildMusl() {
   const triple = spawnSync('gcc', ['-print-multiarch'], { encoding: 'utf8' }).stdout.trim();
   return compile('musl-gcc', [
-    ...'-Os -g0 -static -flto -Wall -Wextra -Werror -fno-common -fstack-protector-strong'.split(' '),
+    // A static program lies where it was linked to: code that could lie elsewhere would only be longer.
+    ...'-Os -g0 -static -fno-pie -no-pie -flto -Wall -Wextra -Werror -fno-common'.split(' '),
+    '-fstack-protector-strong',
     ...'-ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-unwind-tables'.split(' '),
     ...'-Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack -s'.split(' '),
     // musl-gcc leaves out the kernel's headers.

@@ -141,7 +141,9 @@ function pendingSteps() {
   return [install, buildNative, compile].filter((step) => !step.done());
 }
 
-const EXECUTOR = join(ROOT, 'native', 'build', 'Release', 'holdfast-executor');
+const PROGRAMS = ['holdfast-executor', 'holdfast-launcher'].map((name) =>
+  join(ROOT, 'native', 'build', 'Release', name),
+);
 
 const install = {
   stamp: INSTALL_STAMP,
@@ -164,11 +166,11 @@ const install = {
 const buildNative = {
   stamp: NATIVE_STAMP,
   inputs: () => {
-    const sources = filesBelow(join(ROOT, 'native'), /\.(c|h|gyp)$/);
+    const sources = filesBelow(join(ROOT, 'native'), /\.(c|h|gyp)$|\/programs\.json$/);
     const version = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version;
     return hash([...sources, join(ROOT, 'scripts', 'build-native.mjs')], version);
   },
-  done: () => existsSync(EXECUTOR) && stamped(NATIVE_STAMP, buildNative.inputs()),
+  done: () => PROGRAMS.every((path) => existsSync(path)) && stamped(NATIVE_STAMP, buildNative.inputs()),
   async perform(lock) {
     tell('building the executor (native/) …');
     await must('building native/', process.execPath, [join(ROOT, 'scripts', 'build-native.mjs')], lock);

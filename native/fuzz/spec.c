@@ -23,9 +23,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct text why = { .at = buf, .cap = sizeof buf };
 	struct spec spec;
 	uint8_t *bytes = malloc(size + 1);
+	char **pointers = calloc(SPEC_POINTERS(size), sizeof *pointers);
+	if (!bytes || !pointers)
+		abort();
 	memcpy(bytes, data, size);
 	put_boot_id(bytes, size);
-	if (spec_parse(bytes, size, &spec, &why) == 0) {
+	if (spec_parse(bytes, size, pointers, &spec, &why) == 0) {
 		if ((spec.path[0] != '/' && !*spec.search) || !spec.argv[0] || !spec.cwd || strlen(spec.run_id) > 64)
 			abort();
 		char **const lists[] = { spec.argv,         spec.envp,         spec.join_procs,
@@ -41,8 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		}
 		if (total > size || mounts[0] != mounts[1] || mounts[0] != mounts[2])
 			abort();
-		free(spec.pointers);
 	}
+	free(pointers);
 	free(bytes);
 	return 0;
 }

@@ -142,5 +142,6 @@ export function runToWire(run: RunRecord): Run {
           },
     LogComplete: report?.logComplete ?? null,
     LeftoversKilled: report?.leftoversKilled ?? 0,
+    MemoryLimitHits: report?.memoryLimitHits ?? null,
   };
 }

@@ -24,6 +24,7 @@ export interface TaskConfig {
   readonly resources: Resources;
   readonly logs: LogConfig;
   readonly leftovers: 'kill' | 'keep';
+  readonly leftoversTimeoutMs?: number | undefined;
   readonly dirs: TaskDirs;
   /** What hooks want the task to see besides its own directories, in order; for drivers with a root of their own. */
   readonly mounts?: readonly TaskMount[];

@@ -235,6 +235,7 @@ export abstract class ExecutorDriver implements Driver {
         // The intent is stored: a start that the agent does not live to see is found by its run directory.
         gate: false,
         leftovers: config.leftovers,
+        ...(config.leftoversTimeoutMs === undefined ? {} : { leftoversMs: config.leftoversTimeoutMs }),
         ...(onExecutorDeath === 'kill' ? { onExecutorDeath } : {}),
         oomScoreAdj: oomScoreAdj ?? 0,
         isolation: plan.isolation,

@@ -32,6 +32,8 @@ export interface ExitReport {
   readonly logComplete: boolean;
   /** Processes that outlived the leader and were killed. */
   readonly leftoversKilled: number;
+  /** How often its memory was at the limit, so that some had to be taken back or a process killed; not there = not counted. */
+  readonly memoryLimitHits?: number;
 }
 
 export interface RunUsage {

@@ -1,10 +1,11 @@
-/** Owns the question where the executor program is. */
+/** Owns the question where the executor program is. Its launcher lies beside it, and only the executor calls that. */
 import { accessSync, constants } from 'node:fs';
-import { isAbsolute, join, resolve } from 'node:path';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { AgentError, describeError } from '../base/errors.js';
 import { packageRoot } from '../base/package-root.js';
 
 const BUILT = 'native/build/Release/holdfast-executor';
+const LAUNCHER = 'holdfast-launcher';
 
 /**
  * Absolute path of the executor: HOLDFAST_EXECUTOR, else the one built in this package.
@@ -12,12 +13,13 @@ const BUILT = 'native/build/Release/holdfast-executor';
  */
 export function findExecutor(env: Readonly<Record<string, string | undefined>> = process.env): string {
   const named = env['HOLDFAST_EXECUTOR'];
-  const path =
-    named === undefined || named === ''
-      ? join(packageRoot(), BUILT)
-      : isAbsolute(named)
-        ? named
-        : resolve(named);
+  if (named !== undefined && named !== '') return usable(isAbsolute(named) ? named : resolve(named));
+  const built = usable(join(packageRoot(), BUILT));
+  usable(join(dirname(built), LAUNCHER));
+  return built;
+}
+
+function usable(path: string): string {
   try {
     accessSync(path, constants.X_OK);
     return path;

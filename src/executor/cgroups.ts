@@ -32,9 +32,10 @@ export type CgroupFeature = 'swap' | 'io_weight';
 /** A leaf that is to be made. */
 export interface PlannedLeaf {
   readonly leaf: CgroupLeaf;
-  /** Files by which an executor sees OOM kills and the memory peak; undefined without a memory controller. */
+  /** Files by which an executor sees OOM kills, the memory peak, and how often the limit was hit; undefined without a memory controller. */
   readonly memoryEvents: string | undefined;
   readonly memoryPeak: string | undefined;
+  readonly memoryHits?: string | undefined;
 }
 
 /** A leaf that was made, and what of the limits could not be set. */
@@ -261,12 +262,14 @@ export class Cgroups {
       return {
         memoryEvents: join(dir, 'memory.oom_control'),
         memoryPeak: join(dir, 'memory.max_usage_in_bytes'),
+        memoryHits: join(dir, 'memory.failcnt'),
       };
     }
     if (this.#unified === undefined || !this.controllers.has('memory'))
-      return { memoryEvents: undefined, memoryPeak: undefined };
+      return { memoryEvents: undefined, memoryPeak: undefined, memoryHits: undefined };
     const dir = join(this.#unified, name);
-    return { memoryEvents: join(dir, 'memory.events'), memoryPeak: join(dir, 'memory.peak') };
+    const memoryEvents = join(dir, 'memory.events');
+    return { memoryEvents, memoryPeak: join(dir, 'memory.peak'), memoryHits: memoryEvents };
   }
 }
 

@@ -165,6 +165,7 @@ function toReport(values: ReadonlyMap<string, string>, result: ExitResult, ended
         },
     logComplete: values.get('log_complete') === '1',
     leftoversKilled: count(values, 'leftovers_killed'),
+    ...(values.has('memory_limit_hits') ? { memoryLimitHits: count(values, 'memory_limit_hits') } : {}),
   };
 }
 

@@ -32,7 +32,7 @@ export interface LaunchRequest {
   /** The cgroup fields are filled in here. */
   readonly spec: Omit<
     ExecutorSpec,
-    'bootId' | 'cgroup' | 'joinProcs' | 'selfProcs' | 'memoryEvents' | 'memoryPeak'
+    'bootId' | 'cgroup' | 'joinProcs' | 'selfProcs' | 'memoryEvents' | 'memoryPeak' | 'memoryHits'
   >;
 }
 
@@ -207,5 +207,6 @@ function completeSpec(
     selfProcs: deps.cgroups.executorProcs,
     memoryEvents: planned?.memoryEvents,
     memoryPeak: planned?.memoryPeak,
+    memoryHits: planned?.memoryHits,
   };
 }

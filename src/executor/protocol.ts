@@ -27,7 +27,7 @@ export interface ExecutorSpec {
   readonly runId: string;
   /** A spec of another boot is refused by the executor. */
   readonly bootId: string;
-  /** Shown by ps as `holdfast-executor: <title>`. */
+  /** Shown by ps as `holdfast-executor: <title> <state>`. */
   readonly title: string;
   /** Absolute path of the program. */
   readonly path: string;
@@ -48,11 +48,15 @@ export interface ExecutorSpec {
   /** True: hold the workload until GO. */
   readonly gate: boolean;
   readonly leftovers: 'kill' | 'keep';
+  /** What outlives the leader has this long to end by itself before it is killed; absent = none. */
+  readonly leftoversMs?: number | undefined;
   readonly oomScoreAdj: number;
   /** File that counts OOM kills: v2 `memory.events`, v1 `memory.oom_control`. */
   readonly memoryEvents: string | undefined;
   /** File with the peak: v2 `memory.peak`, v1 `memory.max_usage_in_bytes`. */
   readonly memoryPeak: string | undefined;
+  /** File that counts how often memory was at its limit; absent = none. */
+  readonly memoryHits?: string | undefined;
   /** `kill`: the workload ends with its executor instead of being taken over. Absent = `adopt`. */
   readonly onExecutorDeath?: 'adopt' | 'kill' | undefined;
   /** Absent = everything is the host's. */
@@ -135,6 +139,8 @@ const SPEC_TAG = {
   memoryEvents: 19,
   memoryPeak: 20,
   onExecutorDeath: 21,
+  leftoversMs: 22,
+  memoryHits: 23,
   // 40 to 50 are in isolation.ts.
   ttyColumns: 51,
   ttyRows: 52,
@@ -218,8 +224,10 @@ export function encodeSpec(spec: ExecutorSpec): Buffer {
   int(SPEC_TAG.gate, spec.gate ? 1 : 0);
   int(SPEC_TAG.leftovers, spec.leftovers === 'keep' ? 1 : 0);
   int(SPEC_TAG.oomScoreAdj, spec.oomScoreAdj);
+  if (spec.leftoversMs !== undefined) int(SPEC_TAG.leftoversMs, spec.leftoversMs);
   text(SPEC_TAG.memoryEvents, spec.memoryEvents);
   text(SPEC_TAG.memoryPeak, spec.memoryPeak);
+  text(SPEC_TAG.memoryHits, spec.memoryHits);
   if (spec.onExecutorDeath !== undefined)
     int(SPEC_TAG.onExecutorDeath, spec.onExecutorDeath === 'kill' ? 1 : 0);
   fields.push(...isolationFields(spec.isolation, spec.attributes, field));
@@ -283,6 +291,8 @@ export function decodeSpec(bytes: Buffer): ExecutorSpec {
           : ('adopt' as const)
         : undefined,
     ),
+    ...whenThere('memoryHits', optional(SPEC_TAG.memoryHits)),
+    ...whenThere('leftoversMs', has(SPEC_TAG.leftoversMs) ? int(SPEC_TAG.leftoversMs) : undefined),
     ...whenThere('isolation', readIsolation(fields)),
     ...whenThere('attributes', readAttributes(fields)),
     ...(has(SPEC_TAG.ttyColumns)

@@ -27,6 +27,7 @@ export const DEFAULTS = {
   logsDisabled: { value: false, source: NOMAD },
   /** Nomad kills what outlives a task, wherever it has a cgroup to find it. */
   leftovers: { value: 'kill', source: NOMAD },
+  leftoversTimeoutMs: { value: 0, source: NOMAD },
   leader: { value: false, source: NOMAD },
   sidecar: { value: false, source: NOMAD },
   artifactDestination: { value: 'local/', source: NOMAD },

@@ -170,6 +170,8 @@ export interface Task {
   readonly logs: LogConfig;
   /** What happens to processes that outlive their task's leader. */
   readonly leftovers: 'kill' | 'keep';
+  /** How long they may take to end by themselves before they are killed; not there = no time. */
+  readonly leftoversTimeoutMs?: number;
   /** When this task ends, the others of its group end too. */
   readonly leader: boolean;
   /** Undefined = a main task. */

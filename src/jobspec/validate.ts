@@ -205,7 +205,7 @@ function buildTask(
       disabled: valueOf(keys.logs?.value.keys.disabled) ?? DEFAULTS.logsDisabled.value,
       ...(valueOf(keys.logs?.value.keys.compress) === true ? { compress: true } : {}),
     },
-    leftovers: valueOf(keys.leftovers) ?? DEFAULTS.leftovers.value,
+    ...checkLeftovers(keys.leftovers, keys.leftovers_timeout, session),
     leader: valueOf(keys.leader) ?? DEFAULTS.leader.value,
     lifecycle: buildLifecycle(keys.lifecycle, session),
     ...(services === undefined ? {} : { services }),
@@ -227,6 +227,25 @@ function buildSetUp(
     ...(artifacts.length === 0 ? {} : { artifacts }),
     ...(templates.length === 0 ? {} : { templates }),
     ...(dispatchPayload === undefined ? {} : { dispatchPayload }),
+  };
+}
+
+/** What is to stay is not waited for. */
+function checkLeftovers(
+  leftovers: Found<Task['leftovers']> | undefined,
+  timeout: Found<number> | undefined,
+  session: Session,
+): Pick<Task, 'leftovers' | 'leftoversTimeoutMs'> {
+  if (leftovers?.value === 'keep' && timeout !== undefined) {
+    const message =
+      '`leftovers_timeout` says when they are killed, and `leftovers = "keep"` that they are not';
+    session.fault(timeout.spot, message, 'remove one of them');
+  }
+  return {
+    leftovers: leftovers?.value ?? DEFAULTS.leftovers.value,
+    ...(timeout === undefined || timeout.value === DEFAULTS.leftoversTimeoutMs.value
+      ? {}
+      : { leftoversTimeoutMs: timeout.value }),
   };
 }
 

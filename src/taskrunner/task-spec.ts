@@ -76,6 +76,7 @@ export class TaskSpec {
       resources: task.resources,
       logs: task.logs,
       leftovers: task.leftovers,
+      leftoversTimeoutMs: task.leftoversTimeoutMs,
       dirs,
       mounts: this.#hooks.mounts(),
     };

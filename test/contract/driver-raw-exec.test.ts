@@ -137,6 +137,23 @@ function suite(world: DriverWorld): void {
       }
     });
 
+    it('G18: gives what outlives its leader the time that the task says', async () => {
+      for (const [lasts, leftoversTimeoutMs] of [
+        [0.3, 60_000],
+        [600, 300],
+      ] as const) {
+        const config = await world.shell(`setsid sleep ${lasts} >/dev/null 2>&1 & echo "child $!"`, {
+          leftoversTimeoutMs,
+        });
+        const handle = world.keep(await world.driver().start(config, world.emit));
+        const report = await handle.wait();
+        assert.deepEqual(report.result, { kind: 'exited', code: 0, oomKilled: false });
+        assert.equal(report.leftoversKilled, lasts === 600 ? 1 : 0);
+        assert.equal(lives(Number(/child (\d+)/.exec(world.stdout(config))?.[1])), false);
+        await handle.release();
+      }
+    });
+
     it('measures what a task uses while it runs', async () => {
       const config = await world.shell('echo ready; while :; do :; done');
       const handle = world.keep(await world.driver().start(config, world.emit));

@@ -154,6 +154,23 @@ describe('adopt', () => {
     assert.equal((await run.exit())['leftovers_killed'], '2');
   });
 
+  it('G18: what outlives the leader has its time, measured anew, whoever is the executor', async () => {
+    for (const [lasts, killed] of [
+      [0.5, '0'],
+      [1000, '1'],
+    ] as const) {
+      await using run = await new Run({ sh: `setsid sleep ${lasts} & exit 6`, leftoversMs: 2_000 }).started();
+      await until('it waits', () => run.status()['state'] === 'stopping');
+      const beforeMs = performance.now();
+      await run.killExecutor();
+      assert.equal((await run.adopt()).status, TOLD.ok);
+      assert.equal(await run.outcome(), 'unknown supervision_lost');
+      assert.equal((await run.exit())['leftovers_killed'], killed);
+      assert.ok(killed === '0' || performance.now() - beforeMs > 2_000);
+      assert.deepEqual(processesOf(run.runId), []);
+    }
+  });
+
   it('a log tail that may be lost is never called complete', async () => {
     await using run = new Run();
     run.writeSpec({

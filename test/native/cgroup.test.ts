@@ -160,6 +160,23 @@ describe('cgroup v2 leaf', needs(V2, 'cgroup v2'), () => {
   });
 });
 
+describe('memory of a cgroup', () => {
+  it('G4: how often the limit was hit is read as both versions write it, and not said where nothing counts it', async () => {
+    for (const [text, hits] of [
+      ['low 3\nhigh 4\nmax 17\noom 1\noom_kill 0\noom_group_kill 0\n', '17'],
+      ['12\n', '12'],
+      [undefined, undefined],
+    ] as const) {
+      await using run = new Run();
+      const memoryHits = text === undefined ? undefined : join(run.root, 'counter');
+      if (memoryHits !== undefined) writeFileSync(memoryHits, text ?? '');
+      run.writeSpec({ sh: 'exit 0', memoryHits });
+      await run.started();
+      assert.equal((await run.exit())['memory_limit_hits'], hits);
+    }
+  });
+});
+
 describe('memory of a v1 cgroup', needs(V1_MEMORY, 'cgroup v1 memory'), () => {
   const LIMIT_BYTES = 32 << 20;
   // tail keeps what it reads until a line ends: it grows for ever.
@@ -176,9 +193,11 @@ describe('memory of a v1 cgroup', needs(V1_MEMORY, 'cgroup v1 memory'), () => {
         joinProcs: [join(cgroup.dir, 'tasks')],
         memoryEvents: join(cgroup.dir, 'memory.oom_control'),
         memoryPeak: join(cgroup.dir, 'memory.max_usage_in_bytes'),
+        memoryHits: join(cgroup.dir, 'memory.failcnt'),
       }).started();
       const exit = await run.exit();
       assert.equal(await run.outcome(), outcome);
+      assert.ok(Number(exit['memory_limit_hits']) > 0);
       assert.deepEqual([exit['oom_kills'], exit['leader_oom']], ['1', leaderOom]);
       assert.equal(exit['memory_peak_bytes'], String(LIMIT_BYTES));
     });
@@ -222,6 +241,28 @@ describe('memory of a v1 cgroup', needs(V1_MEMORY, 'cgroup v1 memory'), () => {
           `round ${round}: ${sh}`,
         );
       }
+    }
+  });
+
+  it('G4: a limit that was only hit is counted, and is no OOM', async () => {
+    await using cgroup = new Cgroup(V1_MEMORY);
+    writeFileSync(join(cgroup.dir, 'memory.limit_in_bytes'), String(LIMIT_BYTES));
+    for (const [mib, isHit] of [
+      [1, false],
+      [64, true],
+    ] as const) {
+      await using run = new Run();
+      run.writeSpec({
+        // What is written stays in memory until it has to make room.
+        sh: `dd if=/dev/zero of=${run.root}/file bs=1M count=${mib} 2>/dev/null`,
+        joinProcs: [join(cgroup.dir, 'tasks')],
+        memoryEvents: join(cgroup.dir, 'memory.oom_control'),
+        memoryHits: join(cgroup.dir, 'memory.failcnt'),
+      });
+      await run.started();
+      const exit = await run.exit();
+      assert.deepEqual([exit['code'], exit['oom_kills']], ['0', '0']);
+      assert.equal(Number(exit['memory_limit_hits']) > 0, isHit);
     }
   });
 

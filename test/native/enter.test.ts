@@ -20,11 +20,21 @@ class Session {
   stdout = '';
   stderr = '';
 
-  constructor(run: Run, argv: readonly string[]) {
+  /** @param through a program that becomes what its further arguments say */
+  constructor(run: Run, argv: readonly string[], through: readonly string[] = []) {
     const id = `t${(sessions += 1)}`;
     this.#report = join(run.dir, `session-${id}`);
     writeFileSync(this.#report, '');
-    this.child = spawn(EXECUTOR, ['enter', id, 'pipes', String(process.pid), ...argv], {
+    const [program = EXECUTOR, ...args] = [
+      ...through,
+      EXECUTOR,
+      'enter',
+      id,
+      'pipes',
+      String(process.pid),
+      ...argv,
+    ];
+    this.child = spawn(program, args, {
       cwd: run.dir,
       stdio: ['pipe', 'pipe', 'pipe'],
     });
@@ -183,6 +193,7 @@ describe('enter', { timeout: 120_000 }, () => {
       if (unified === undefined) return;
       const mark = process.env['HOLDFAST_TEST_RUN'] ?? 'holdfast-test';
       const cgroup = join(unified, `${mark}-enter-${process.pid}`);
+      const killed = `${cgroup}-killed`;
       mkdirSync(cgroup);
       try {
         await using run = await new Run({ sh: 'exec sleep 1000', cgroup }).started();
@@ -194,20 +205,28 @@ describe('enter', { timeout: 120_000 }, () => {
         assert.deepEqual(readFileSync(join(cgroup, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean), [
           String(run.workload.pid),
         ]);
+        // Who has been in a group that was killed can have no child born in one that was not: the kernel kills it.
+        mkdirSync(killed);
+        writeFileSync(join(killed, 'cgroup.kill'), '1');
+        const through = ['sh', '-c', `echo 0 >${killed}/cgroup.procs && exec "$@"`, 'sh'];
+        const marked = new Session(run, ['sh', '-c', 'cat /proc/self/cgroup; exit 7'], through);
+        assert.deepEqual(await marked.end(), { holdfast_session: '1', result: 'exited', code: '7' });
+        assert.match(marked.stdout, new RegExp(`^0::/${mark}-enter-${process.pid}/session-t\\d+$`, 'm'));
         const held = sh(run, 'echo up; sleep 1000');
         await held.says('up');
         writeFileSync(join(cgroup, 'cgroup.kill'), '1');
         assert.equal((await held.end())['ended_by'], 'task');
         await run.exit();
       } finally {
-        await until('the cgroup can be removed', () => {
-          try {
-            rmdirSync(cgroup);
-          } catch {
-            return !existsSync(cgroup);
-          }
-          return true;
-        });
+        for (const dir of [killed, cgroup])
+          await until('the cgroup can be removed', () => {
+            try {
+              rmdirSync(dir);
+            } catch {
+              return !existsSync(dir);
+            }
+            return true;
+          });
       }
     },
   );

@@ -223,8 +223,9 @@ describe('trouble with the disk', () => {
       renameSync(run.logDir, aside);
       symlinkSync(elsewhere, run.logDir);
       const file = join(aside, `main.stdout.${round % 3}`);
-      rmSync(file, { force: true });
-      symlinkSync(join(elsewhere, 'target'), file);
+      // By a rename: between a removal and a new link the executor may make the file anew.
+      symlinkSync(join(elsewhere, 'target'), join(run.root, 'planted'));
+      renameSync(join(run.root, 'planted'), file);
       // The pace of the disturbance, not a wait for something.
       if (round % 10 === 0) await pause(3);
       rmSync(run.logDir);

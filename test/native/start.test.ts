@@ -1,12 +1,13 @@
 /** From the claim to execve: who may start a run, what a start says when it fails, what a task inherits. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isAlive, readProcessStat } from '../../src/base/host.js';
+import { parseRlimits } from '../../src/executor/in-force.js';
 import { FRAME, FRAME_TAG, REPLY_BIT } from '../../src/executor/protocol.js';
 import { intField } from '../../src/executor/tlv.js';
 import { until } from '../helpers/until.js';
@@ -51,6 +52,22 @@ describe('a start that fails', () => {
       await until('the executor is gone', () => !isAlive(run.executor));
     });
   }
+
+  it('G5: without the launcher beside it: says so of a start, and of a command that is not its own', async () => {
+    await using run = new Run();
+    const alone = join(run.root, 'holdfast-executor');
+    copyFileSync(EXECUTOR, alone);
+    const start = spawnSync(alone, ['run', run.dir], { encoding: 'utf8' });
+    assert.equal(start.status, TOLD.startFailed);
+    assert.match(
+      start.stderr,
+      /^holdfast-executor: start failed at setup: .*\/holdfast-launcher: No such file/,
+    );
+    assert.equal(await run.outcome(), 'start_failed setup 2');
+    const wake = spawnSync(alone, ['wake', run.dir], { encoding: 'utf8' });
+    assert.equal(wake.status, TOLD.noSetup);
+    assert.match(wake.stderr, /^holdfast-executor: \/.*\/holdfast-launcher: No such file/);
+  });
 
   it('a detail of any length leaves a readable record', async () => {
     await using run = new Run({ argv: [`/${'x'.repeat(100_000)}`] });
@@ -242,10 +259,27 @@ describe('status', () => {
     assert.equal(readProcessStat(run.workload.pid)?.ppid, run.executor.pid);
     const client = await run.client();
     assert.deepEqual(await client.statusText(), status);
-    const title = readFileSync(`/proc/${run.executor.pid}/cmdline`, 'latin1');
-    assert.match(title, /^holdfast-executor: web/);
+    assert.equal(titleOf(run), 'holdfast-executor: web/front/main running');
     const startedMs = Number(BigInt(status['started_at_ns'] ?? 0) / 1_000_000n);
     assert.ok(Math.abs(startedMs - Date.now()) < 60_000);
+  });
+
+  it('G37: ps shows the state', async () => {
+    await using run = new Run({
+      sh: 'trap "" TERM; echo ready; while :; do sleep 0.01; done',
+      gate: true,
+    });
+    assert.deepEqual(await run.start(), { status: TOLD.ok, stderr: '' });
+    assert.equal(titleOf(run), 'holdfast-executor: web/front/main ready');
+    await (await run.client()).ask(FRAME.go);
+    await run.logged('ready');
+    assert.equal(titleOf(run), 'holdfast-executor: web/front/main running');
+    await run.stop(15, 60_000);
+    assert.equal(titleOf(run), 'holdfast-executor: web/front/main stopping');
+    await run.killExecutor();
+    assert.equal((await run.adopt()).status, TOLD.ok);
+    assert.equal(titleOf(run), 'holdfast-executor: web/front/main running');
+    await run.stop(0, 0);
   });
 
   it('the end removes socket and pipes', async () => {
@@ -256,6 +290,17 @@ describe('status', () => {
     assert.deepEqual(readdirSync(run.dir).sort(), ['exit', 'lock', 'spec', 'status']);
   });
 });
+
+/** CAP_SYS_RESOURCE, the 24th. */
+const MAY_RAISE_LIMITS =
+  (BigInt(`0x${/^CapEff:\t(\w+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'}`) >> 24n) %
+    2n ===
+  1n;
+
+/** As ps shows it: what is longer than the words it took the place of ends with one NUL, or more. */
+function titleOf(run: Run): string {
+  return readFileSync(`/proc/${run.executor.pid}/cmdline`, 'latin1').replace(/\0+$/, '');
+}
 
 describe('what a task inherits', () => {
   it('G20: three descriptors, no blocked or ignored signal, its own session, no OOM protection', async () => {
@@ -277,16 +322,56 @@ describe('what a task inherits', () => {
       attributes: { rlimits: [], umask: 0o022, nice: undefined },
     });
     // As an agent: thousands of open files allowed, a niceness and a mask of its own, signals ignored, files open.
+    // A sanitizer reserves terabytes of addresses.
+    const isSanitized = readFileSync(EXECUTOR, 'latin1').includes('__asan_init');
+    const space = isSanitized ? '' : '--as=90000000000: --data=80000000000:';
     const script =
       'trap "" HUP PIPE INT USR1; umask 077; ulimit -Sn "$(ulimit -Hn)"; ulimit -c unlimited; ' +
-      '(echo 500 > /proc/self/oom_score_adj) 2>/dev/null; exec 7</etc/passwd 9</etc/group; exec nice -n 5 "$0" run "$1"';
+      '(echo 500 > /proc/self/oom_score_adj) 2>/dev/null; exec 7</etc/passwd 9</etc/group; ' +
+      `exec nice -n 5 ionice -c 2 -n 7 prlimit ${space} --cpu=5000: --fsize=900000000: ` +
+      '--locks=5: --memlock=65536: --msgqueue=4096: --nproc=5000: --rss=70000000000: --rttime=1000000: --sigpending=300: ' +
+      '--stack=1048576: "$0" run "$1"';
     execFileSync('/bin/sh', ['-c', script, EXECUTOR, run.dir]);
     const proc = `/proc/${run.workload.pid}`;
     const read = (file: string): string => readFileSync(join(proc, file), 'utf8');
     assert.deepEqual(readdirSync(`${proc}/fd`).map(Number), [0, 1, 2]);
-    const limits = read('limits');
-    assert.match(limits, /^Max open files +1024 /m);
-    assert.match(limits, /^Max core file size +0 /m);
+    const threads = Math.floor(Number(readFileSync('/proc/sys/kernel/threads-max', 'utf8')) / 2);
+    // Soft, and what only who may raise it has more of.
+    const expected: Record<string, readonly [number | null, number | null]> = {
+      ...Object.fromEntries(
+        ['cpu', 'fsize', 'data', 'rss', 'as', 'locks', 'rttime'].map((name) => [name, [null, null] as const]),
+      ),
+      stack: [8 << 20, null],
+      core: [0, null],
+      nproc: [threads, threads],
+      nofile: [1024, 524_288],
+      memlock: [8 << 20, 8 << 20],
+      sigpending: [threads, threads],
+      msgqueue: [819_200, 819_200],
+      nice: [0, 0],
+      rtprio: [0, 0],
+    };
+    const most = new Map(
+      parseRlimits(readFileSync('/proc/self/limits', 'utf8')).map(({ name, hard }) => [
+        name,
+        hard ?? Infinity,
+      ]),
+    );
+    const within = (name: string, value: number | null): number | null => {
+      const least = Math.min(value ?? Infinity, MAY_RAISE_LIMITS ? Infinity : (most.get(name) ?? Infinity));
+      return least === Infinity ? null : least;
+    };
+    assert.deepEqual(
+      Object.fromEntries(parseRlimits(read('limits')).map(({ name, soft, hard }) => [name, [soft, hard]])),
+      Object.fromEntries(
+        Object.entries(expected).map(([name, [soft, hard]]) => [
+          name,
+          [within(name, soft), within(name, hard)],
+        ]),
+      ),
+    );
+    const priority = execFileSync('ionice', ['-p', String(run.workload.pid)], { encoding: 'utf8' });
+    assert.match(priority, /^none: prio 0/);
     const status = read('status');
     for (const [key, value] of [
       ['SigBlk', '0{16}'],

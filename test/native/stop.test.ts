@@ -140,6 +140,37 @@ describe('leftovers', () => {
     assert.ok(left !== undefined && isAlive(left));
   });
 
+  it('G18: have the time they are given; what ends by itself in it is not killed, and all it says is heard', async () => {
+    await using run = await new Run({
+      sh: '(setsid sh -c "sleep 0.4; echo bye" &) ; exit 6',
+      leftoversMs: 60_000,
+    }).started();
+    await until('it waits', () => run.status()['state'] === 'stopping');
+    const exit = await run.exit();
+    assert.deepEqual([exit['code'], exit['leftovers_killed'], exit['log_complete']], ['6', '0', '1']);
+    assert.equal(run.log(), 'bye\n');
+  });
+
+  it('G18: are killed and counted when their time is over', async () => {
+    await using run = await new Run({ sh: `${HARD_TREE}\nsleep 0.2; exit 6`, leftoversMs: 300 }).started();
+    const tree = await grown(run, 5);
+    const exit = await run.exit();
+    for (const member of tree) assert.ok(!isAlive(member));
+    assert.ok(Number(exit['leftovers_killed']) >= 5, `${exit['leftovers_killed']} counted`);
+    assert.equal(exit['code'], '6');
+  });
+
+  it('G18: have no time once a stop was asked for, before the end of the leader or after it', async () => {
+    for (const sh of ['sleep 1000 & exit 6', 'trap "exit 6" TERM; sleep 1000 & echo ready; wait']) {
+      await using run = await new Run({ sh, leftoversMs: 600_000 }).started();
+      if (sh.includes('ready')) await run.logged('ready');
+      else await until('it waits', () => run.status()['state'] === 'stopping');
+      await run.stop(SIGNAL.term, 600_000);
+      const exit = await run.exit();
+      assert.deepEqual([exit['code'], exit['leftovers_killed']], ['6', '1']);
+    }
+  });
+
   it('that hold no output leave a complete log', async () => {
     await using run = await new Run({
       sh: 'sh -c \'echo "pid $$"; exec sleep 1000 >/dev/null 2>&1\' & sleep 0.2; exit 6',

@@ -228,8 +228,10 @@ export function makeCodeDisk(dir: string): string {
   for (const path of ['package.json', 'README.md', 'packaging', 'examples', 'dist/src']) {
     cpSync(join(from, path), join(holdfast, path), { recursive: true });
   }
-  const executor = 'native/build/Release/holdfast-executor';
-  cpSync(join(from, executor), join(holdfast, executor));
+  for (const program of ['holdfast-executor', 'holdfast-launcher']) {
+    const path = join('native/build/Release', program);
+    cpSync(join(from, path), join(holdfast, path));
+  }
   copyPackages(from, holdfast);
   cpSync(realpathSync(process.execPath), join(tree, 'node'));
   chmodSync(join(tree, 'node'), 0o755);

@@ -318,6 +318,7 @@ export const RunList = named(
       Usage: z.object({ CPUUserMs: amount, CPUSystemMs: amount, PeakMemoryBytes: count }).nullable(),
       LogComplete: flag.nullable(),
       LeftoversKilled: count,
+      MemoryLimitHits: count.nullable(),
     }),
   ),
 ) satisfies z.ZodType<RunJson[]>;

@@ -115,6 +115,7 @@ export const Task = named(
       Compress: flag.exactOptional(),
     }),
     Leftovers: text,
+    LeftoversTimeout: nanoseconds.exactOptional(),
     StopSignals: z.array(text),
     Leader: flag,
     Lifecycle: z.object({ Hook: text, Sidecar: flag }).nullable(),

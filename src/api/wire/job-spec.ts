@@ -104,6 +104,7 @@ function taskSpecToWire(task: Task): TaskJson {
       ...(task.logs.compress === true ? { Compress: true } : {}),
     },
     Leftovers: task.leftovers,
+    ...(task.leftoversTimeoutMs === undefined ? {} : { LeftoversTimeout: msToNs(task.leftoversTimeoutMs) }),
     StopSignals: (task.stopSignals ?? []).map(({ signal, waitMs }) =>
       waitMs === undefined ? signal : `${signal}:${waitMs}ms`,
     ),

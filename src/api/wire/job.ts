@@ -147,6 +147,7 @@ export interface TaskJson {
   };
   /** Ours: `kill` or `keep`. */
   readonly Leftovers: string;
+  readonly LeftoversTimeout?: number;
   /** `SIGTERM:10000ms`; empty = KillSignal alone. */
   readonly StopSignals: readonly string[];
   readonly Leader: boolean;

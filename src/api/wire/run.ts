@@ -30,6 +30,8 @@ export interface Run {
   /** False when bytes at the tail of its output may be missing; null while it is open. */
   readonly LogComplete: boolean | null;
   readonly LeftoversKilled: number;
+  /** How often its memory was at the limit; null = not counted. */
+  readonly MemoryLimitHits: number | null;
 }
 
 /** GET /v1/holdfast/events: a task event with its owner. */

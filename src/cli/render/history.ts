@@ -87,11 +87,17 @@ function exitCell(run: Run): { text: string; tone: Tone } {
   }
 }
 
+/** An older agent does not say. */
+function limitHits({ MemoryLimitHits: hits }: Partial<Run>): string {
+  return (hits ?? 0) > 0 ? `memory limit hit ${plural(hits ?? 0, 'time')}` : '';
+}
+
 function reasonOf(run: Run): string {
   const exit = run.Exit;
   return [
     run.Error,
     exit?.OOMKilled === true ? 'OOM killed' : '',
+    limitHits(run),
     exit?.CoreDumped === true ? 'core dumped' : '',
     exit?.Kind === 'unknown' ? exit.Text : '',
     run.LeftoversKilled > 0 ? `${plural(run.LeftoversKilled, 'leftover')} killed` : '',

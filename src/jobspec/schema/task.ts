@@ -99,6 +99,13 @@ export const TASK = {
       ours: true,
       doc: 'What happens to processes that outlive the task.',
     }),
+    leftovers_timeout: one(durationMs, {
+      json: 'LeftoversTimeout',
+      type: 'duration',
+      default: formatDuration(DEFAULTS.leftoversTimeoutMs.value),
+      ours: true,
+      doc: 'How long processes that outlive the task may take to end by themselves before they are killed. The task has not ended until then. A stop does not wait for them.',
+    }),
     volume_mount: repeated(VOLUME_MOUNT, {
       json: 'VolumeMounts',
       doc: "Where the task sees one of the group's volumes.",

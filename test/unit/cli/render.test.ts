@@ -41,7 +41,7 @@ const EVENTS = [
 
 const RUNS = [
   runRecord(1, { Exit: exited(137) }),
-  runRecord(2, { Exit: signaled(9, 'SIGKILL', true) }),
+  runRecord(2, { Exit: signaled(9, 'SIGKILL', true), MemoryLimitHits: 3 }),
   runRecord(3, { Exit: unknownExit(), RanFor: null, Usage: null, LogComplete: false }),
   runRecord(4, {
     Outcome: 'start_failed',
@@ -141,7 +141,7 @@ describe('at 120 columns', () => {
       'ALLOC     TASK    #  WHEN                    RAN FOR  EXIT             PEAK MEM',
       '90be11f0  sender  1  2026-11-21 13:01:12         41s  exit 137          256 MiB',
       '90be11f0  sender  2  2026-11-21 13:02:12         41s  SIGKILL           256 MiB',
-      '    OOM killed',
+      '    OOM killed; memory limit hit 3 times',
       '90be11f0  sender  3  2026-11-21 13:03:12           -  unknown                 -',
       '    exit unknown (host rebooted); end of log may be missing',
       '90be11f0  sender  4  2026-11-21 13:04:12           -  could not start         -',
@@ -205,7 +205,7 @@ describe('at 80 columns', () => {
       'ALLOC     TASK    #  WHEN                    RAN FOR  EXIT             PEAK MEM',
       '90be11f0  sender  1  2026-11-21 13:01:12         41s  exit 137          256 MiB',
       '90be11f0  sender  2  2026-11-21 13:02:12         41s  SIGKILL           256 MiB',
-      '    OOM killed',
+      '    OOM killed; memory limit hit 3 times',
       '90be11f0  sender  3  2026-11-21 13:03:12           -  unknown                 -',
       '    exit unknown (host rebooted); end of log may be missing',
       '90be11f0  sender  4  2026-11-21 13:04:12           -  could not start         -',

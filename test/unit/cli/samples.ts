@@ -266,6 +266,7 @@ export function runRecord(attempt: number, own: Partial<Run> = {}): Run {
     Usage: { CPUUserMs: 1, CPUSystemMs: 1, PeakMemoryBytes: 256 * 1024 * 1024 },
     LogComplete: true,
     LeftoversKilled: 0,
+    MemoryLimitHits: null,
     ...own,
   };
 }

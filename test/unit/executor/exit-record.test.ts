@@ -52,6 +52,8 @@ describe('exit record', () => {
       logComplete: true,
       leftoversKilled: 2,
     });
+    const counted = report({ result: 'exited', code: 3, memory_limit_hits: 12 });
+    assert.equal((counted as { memoryLimitHits?: number }).memoryLimitHits, 12);
   });
 
   const cases: readonly [string, Values, unknown][] = [

@@ -42,6 +42,8 @@ const specs: fc.Arbitrary<ExecutorSpec> = fc.record(
     selfProcs: fc.array(text),
     gate: fc.boolean(),
     leftovers: fc.constantFrom('kill' as const, 'keep' as const),
+    leftoversMs: fc.maxSafeNat(),
+    memoryHits: text,
     oomScoreAdj: fc.integer({ min: -1000, max: 1000 }),
     memoryEvents: optional(text),
     memoryPeak: optional(text),
