@@ -22,7 +22,9 @@ import {
 const FULL: Sizes = {
   starts: 200,
   burst: 100,
+  rounds: 5,
   stops: 50,
+  records: 200,
   executors: 20,
   reattached: 100,
   logBytes: 200e6,
@@ -32,7 +34,9 @@ const FULL: Sizes = {
 const QUICK: Sizes = {
   starts: 3,
   burst: 5,
+  rounds: 1,
   stops: 2,
+  records: 2,
   executors: 2,
   reattached: 3,
   logBytes: 2e6,

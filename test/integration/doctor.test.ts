@@ -63,7 +63,7 @@ function runIdOf(): string {
 /** Where this agent's cgroups are; empty as an ordinary user. */
 function cgroupRootsOf(agent: RealAgent): readonly string[] {
   const { unified, v1 } = parseCgroupMounts(readFileSync('/proc/self/mountinfo', 'utf8'));
-  return [unified, v1.get('memory')]
+  return [unified, v1.get('memory'), v1.get('blkio')]
     .flatMap((mount) => (mount === undefined ? [] : [join(mount, agent.cgroupRoot)]))
     .filter((root) => existsSync(root));
 }

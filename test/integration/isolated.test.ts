@@ -7,6 +7,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { isAlive } from '../../src/base/host.js';
+import { parseCgroupMounts } from '../../src/executor/cgroup-roots.js';
 import { parseCores } from '../../src/executor/cores.js';
 import type { Allocation, InForceJson } from '../../src/api/wire.js';
 import type { TaskView } from '../helpers/agent-api.js';
@@ -175,14 +176,23 @@ describe('a task that is shut in, under an agent', { timeout: 240_000 }, () => {
       return;
     }
     const { workload } = agent.processesOfRun(box.runId);
-    await Box.write(agent, 'memory = 64\ncpu_percent = 20\npids = 50');
+    await Box.write(agent, 'memory = 64\ncpu_percent = 20\npids = 50\nio_read = 5');
     await until('the limits are changed', async () => (await box.inForce()).Limits.Pids === 50);
     const { Limits } = await box.inForce();
     assert.equal(Limits.MemoryMaxBytes, 64 * MIB);
     assert.equal(Limits.CPUPercent, 20);
+    // v1: the task was in no group of that hierarchy before.
+    const { Cgroups } = await box.inForce();
+    const { v1 } = parseCgroupMounts(readFileSync('/proc/self/mountinfo', 'utf8'));
+    assert.equal(
+      Cgroups.some((dir) => dir.includes('/blkio/')),
+      v1.has('blkio'),
+    );
+    if (v1.has('blkio')) assert.equal(Limits.IOReadBps, 5 * MIB);
     await agent.kill();
     await agent.start();
-    assert.deepEqual((await box.inForce()).Limits, Limits);
+    const later = await box.inForce();
+    assert.deepEqual([later.Limits, later.Cgroups], [Limits, Cgroups]);
     assert.deepEqual(agent.processesOfRun(box.runId).workload, workload);
     await Box.write(agent, 'memory = 96');
     await until(
