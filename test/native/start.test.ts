@@ -1,9 +1,17 @@
 /** From the claim to execve: who may start a run, what a start says when it fails, what a task inherits. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { constants } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isAlive, readProcessStat } from '../../src/base/host.js';
@@ -67,6 +75,27 @@ describe('a start that fails', () => {
     const wake = spawnSync(alone, ['wake', run.dir], { encoding: 'utf8' });
     assert.equal(wake.status, TOLD.noSetup);
     assert.match(wake.stderr, /^holdfast-executor: \/.*\/holdfast-launcher: No such file/);
+  });
+
+  it('starts with the launcher that lies there when both were replaced since', async () => {
+    await using run = new Run({ gate: true, sh: 'exit 3' });
+    const here = join(run.root, 'holdfast-executor');
+    const install = (): void => {
+      for (const [from, to] of [
+        [EXECUTOR, here],
+        [join(dirname(EXECUTOR), 'holdfast-launcher'), join(run.root, 'holdfast-launcher')],
+      ] as const) {
+        rmSync(to, { force: true });
+        copyFileSync(from, to);
+      }
+    };
+    install();
+    assert.equal(spawnSync(here, ['run', run.dir]).status, TOLD.ok);
+    install();
+    if (IS_ROOT) assert.match(readlinkSync(`/proc/${run.executor.pid}/exe`), / \(deleted\)$/);
+    const client = await run.client();
+    await client.ask(FRAME.go);
+    assert.equal(await run.outcome(), 'exited 3');
   });
 
   it('a detail of any length leaves a readable record', async () => {
