@@ -129,6 +129,7 @@ struct spawn {
 	int report; /* read end of the child's report pipe, -1 once it has ended */
 	bool into_cgroup; /* the child was born in the cgroup */
 	bool alive;       /* the child has been through the gate */
+	bool died_before_exec; /* the leader was reaped before its report pipe had ended, and was not the task yet */
 	bool again;       /* start it once more without CLONE_INTO_CGROUP when this one is reaped */
 	pid_t maker; /* the one that makes init and leader of a pid namespace, until it has ended */
 	int gate;    /* write end of the leader's gate while the maker is at work, else -1 */
@@ -288,6 +289,8 @@ void spawn_leader(struct executor *x);
 pid_t clone_child(int cgroup, int *ret_pidfd, bool *ret_into_cgroup);
 /* The report pipe is readable. */
 void spawn_report(struct executor *x);
+/* The leader is about to be reaped: /proc will not show any more what it was. */
+void spawn_note_death(struct executor *x);
 const char *stage_name(enum stage stage);
 
 /* reap.c */

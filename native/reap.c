@@ -83,6 +83,8 @@ void reap(struct executor *x) {
 		/* What the child still said about its start is read while /proc still shows what it was. */
 		if (info.si_pid == x->leader.pid || x->spawn.maker != 0)
 			spawn_report(x);
+		if (info.si_pid == x->leader.pid)
+			spawn_note_death(x);
 		if (waitid(P_PID, (id_t) info.si_pid, &info, WEXITED | WNOHANG) < 0)
 			return;
 		if (info.si_pid == x->spawn.maker)

@@ -222,6 +222,8 @@ static const char *detail_of(struct executor *x, const struct spawn_report *rep)
 /* Until exec the child bears our name. Only asked when it says no more: then it is the task, or dead. */
 static bool has_been_through_exec(const struct executor *x) {
 	struct proc_stat stat;
+	if (x->spawn.died_before_exec)
+		return false;
 	return proc_stat_read(x->leader.pid, &stat) < 0 || !is_before_exec(&stat);
 }
 
@@ -254,6 +256,13 @@ static void report_ended(struct executor *x) {
 	tell(x, TOLD_OK, NULL);
 	/* Nobody waits for it now. */
 	record_reserve(x);
+}
+
+void spawn_note_death(struct executor *x) {
+	struct proc_stat stat;
+	/* Its maker, which leaves at the same time, may have the pipe open still. */
+	if (x->spawn.report >= 0)
+		x->spawn.died_before_exec = proc_stat_read(x->leader.pid, &stat) == 0 && is_before_exec(&stat);
 }
 
 void spawn_report(struct executor *x) {

@@ -51,7 +51,8 @@ export function findStrace(): { readonly path: string } | { readonly missing: st
 
 /**
  * An executor program that dies at a planned moment: it takes the next plan, if there is one, and is the real executor
- * under strace; or the real executor alone. Its name is the real one's, by which its processes are told.
+ * under strace; or the real executor alone. Its name is the real one's, by which its processes are told. The child that becomes
+ * the task is let go when it goes on as the launcher: deaths on the way from there are in test/native/isolate.test.ts.
  */
 export class DoomedExecutor {
   readonly path: string;

@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Scope } from '../../src/base/scope.js';
 import { readLoadKib } from '../helpers/elf.js';
 import { until } from '../helpers/until.js';
-import { EXECUTOR, IS_ROOT, Run } from './harness.js';
+import { EXECUTOR, IS_ROOT, IS_SANITIZED, Run } from './harness.js';
 
 const OBSERVED_MS = 2000;
 /** With the agent connected. */
@@ -32,7 +32,6 @@ function mayLowerScore(): boolean {
 const read = (pid: number, file: string): string => readFileSync(`/proc/${pid}/${file}`, 'utf8');
 
 const isStatic = !readFileSync(EXECUTOR, 'latin1').includes('ld-linux');
-const isSanitized = readFileSync(EXECUTOR, 'latin1').includes('__asan_init');
 
 describe('an idle executor', () => {
   it('G34: never wakes up', async () => {
@@ -62,7 +61,7 @@ describe('an idle executor', () => {
       const descriptors = readdirSync(`/proc/${run.executor.pid}/fd`).length;
       assert.ok(descriptors <= MAX_DESCRIPTORS, `${descriptors} descriptors`);
     }
-    if (isSanitized) return;
+    if (IS_SANITIZED) return;
     const sizes = runs.map((run) => number(read(run.executor.pid, 'smaps_rollup'), 'Pss'));
     const median = sizes.sort((a, b) => a - b)[Math.floor(sizes.length / 2)] ?? 0;
     const most = isStatic ? MAX_PSS_KIB.static : MAX_PSS_KIB.dynamic;
@@ -86,7 +85,7 @@ describe('an idle executor', () => {
     assert.ok(readdirSync(`/proc/${tty_pid}/fd`).length <= MAX_DESCRIPTORS);
     const memory = readFileSync(`/proc/${tty_pid}/smaps_rollup`, 'utf8');
     const privateKib = number(memory, 'Private_Dirty') + number(memory, 'Private_Clean');
-    if (!isSanitized) assert.ok(privateKib <= MAX_HOLDER_KIB, `${privateKib} KiB`);
+    if (!IS_SANITIZED) assert.ok(privateKib <= MAX_HOLDER_KIB, `${privateKib} KiB`);
   });
 
   it(
@@ -120,6 +119,6 @@ describe('a busy executor', () => {
     await work();
     const before = data();
     for (let round = 0; round < 3; round++) await work();
-    assert.ok(isSanitized || data() === before, `${before} → ${data()} KiB`);
+    assert.ok(IS_SANITIZED || data() === before, `${before} → ${data()} KiB`);
   });
 });

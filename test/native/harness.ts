@@ -29,6 +29,9 @@ export const EXECUTOR =
   process.env['HOLDFAST_EXECUTOR'] ??
   fileURLToPath(new URL('../../../native/build/Release/holdfast-executor', import.meta.url));
 
+/** Built by `npm run build:native -- --sanitize`: it reserves address space without end. */
+export const IS_SANITIZED = readFileSync(EXECUTOR, 'latin1').includes('__asan_init');
+
 export const IS_ROOT = process.getuid?.() === 0;
 
 /** Exit statuses of the foreground process. */

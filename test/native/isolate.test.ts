@@ -3,6 +3,7 @@
  * have. As root and, by a user namespace, as an ordinary user.
  */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -11,7 +12,7 @@ import type { ExecutorSpec } from '../../src/executor/protocol.js';
 import { NAMESPACE_BITS, type NamespaceName, type SpecIsolation } from '../../src/executor/isolation.js';
 import { capabilityMask, capabilityNames, DEFAULT_CAPABILITIES } from '../../src/jobspec/capability-names.js';
 import { until } from '../helpers/until.js';
-import { executor, IS_ROOT, processesOf, Run, TOLD } from './harness.js';
+import { executor, EXECUTOR, IS_ROOT, processesOf, Run, TOLD } from './harness.js';
 
 const HOST_DIRS = ['/bin', '/etc', '/lib', '/lib32', '/lib64', '/sbin', '/usr'];
 const NAMESPACES: readonly NamespaceName[] = [
@@ -379,5 +380,25 @@ describe('a task that is shut in', { concurrency: 2, timeout: 180_000 }, () => {
 
   it('the bits of the namespaces are those of the contract', () => {
     assert.deepEqual(Object.values(NAMESPACE_BITS), [1, 2, 4, 8, 16, 32, 64]);
+  });
+
+  /** Calls that only the launcher makes, from its first steps to the last before the task is there. */
+  const ON_THE_WAY = [
+    ...['getpriority', 'keyctl', 'unshare', 'fsopen', 'move_mount', 'pivot_root', 'umount2'],
+    ...['setgroups', 'setresgid', 'setresuid', 'seccomp', 'capset'],
+  ];
+  const straced =
+    IS_ROOT && spawnSync('strace', ['-V']).status === 0 ? false : 'attaching strace needs root and strace';
+  it('G5: is none when it is killed on its way, at whichever step', { skip: straced }, async () => {
+    for (const call of ON_THE_WAY) {
+      await using run = shutIn('echo ran');
+      const inject = `inject=${call}:signal=KILL:when=1`;
+      const options = ['-f', '-qq', '-o', join(run.root, 'strace'), '-e', `trace=${call}`, '-e', inject];
+      const told = spawnSync('strace', [...options, EXECUTOR, 'run', run.dir], { timeout: 60_000 });
+      assert.equal(told.status, TOLD.startFailed, `${call}: ${told.stderr.toString()}`);
+      // Process 1 makes some of these calls, and its death may come between any two steps of the others.
+      assert.match(await run.outcome(), /^start_failed (gate 10|init 12|status 2)$/, call);
+      assert.equal(run.log(), '', call);
+    }
   });
 });

@@ -11,7 +11,7 @@ import { parseRlimits } from '../../src/executor/in-force.js';
 import { FRAME, FRAME_TAG, REPLY_BIT } from '../../src/executor/protocol.js';
 import { intField } from '../../src/executor/tlv.js';
 import { until } from '../helpers/until.js';
-import { executor, EXECUTOR, IS_ROOT, Run, TOLD } from './harness.js';
+import { executor, EXECUTOR, IS_ROOT, IS_SANITIZED, Run, TOLD } from './harness.js';
 
 const ECANCELED = 125;
 
@@ -323,8 +323,7 @@ describe('what a task inherits', () => {
     });
     // As an agent: thousands of open files allowed, a niceness and a mask of its own, signals ignored, files open.
     // A sanitizer reserves terabytes of addresses.
-    const isSanitized = readFileSync(EXECUTOR, 'latin1').includes('__asan_init');
-    const space = isSanitized ? '' : '--as=90000000000: --data=80000000000:';
+    const space = IS_SANITIZED ? '' : '--as=90000000000: --data=80000000000:';
     const script =
       'trap "" HUP PIPE INT USR1; umask 077; ulimit -Sn "$(ulimit -Hn)"; ulimit -c unlimited; ' +
       '(echo 500 > /proc/self/oom_score_adj) 2>/dev/null; exec 7</etc/passwd 9</etc/group; ' +
