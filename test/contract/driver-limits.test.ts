@@ -11,6 +11,7 @@ import { inForceOfState } from '../../src/executor/in-force-record.js';
 import { leafPids, type CgroupLeaf } from '../../src/executor/cgroup-leaf.js';
 import { leafName } from '../../src/executor/cgroups.js';
 import { parseCores } from '../../src/executor/cores.js';
+import { DEFAULTS } from '../../src/jobspec/defaults.js';
 import type { Resources } from '../../src/jobspec/types.js';
 import { DriverWorld, kill, lives } from '../helpers/driver-world.js';
 import { until } from '../helpers/until.js';
@@ -23,6 +24,9 @@ const usable = parseCores(
   /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '',
 ).length;
 const hasCores = controllers.has('cpuset') && usable > 1;
+
+/** `exec` refuses a limit that was asked for and cannot be had; that of the default was not. */
+const ASKS_NOTHING: Partial<Resources> = mode === 'none' ? { memoryMib: DEFAULTS.memoryMib.value } : {};
 
 const limitsOf = (handle: DriverHandle) => inForceOfState(handle.ref.driverState)?.limits;
 const allowedTo = (pid: number): string =>
@@ -165,7 +169,7 @@ describe(`limits beyond memory and CPU (this host and user: ${mode}, ${usable} c
     it(`G26: ${name}: what was not asked for at the start is had at once, by the whole tree and whoever joins it, and found again`, async () => {
       // Its processes replace themselves all the time; one is in a session of its own.
       const config = await task(
-        {},
+        ASKS_NOTHING,
         'setsid sleep 600 & while :; do sleep 0.01 & wait $!; done & echo ready; exec sleep 600',
       );
       const handle = await start(driver(), config);
@@ -225,7 +229,7 @@ describe(`limits beyond memory and CPU (this host and user: ${mode}, ${usable} c
     });
 
     it(`G26: ${name}: of what it has joined while it ran nothing stays, whoever ends it, and its executor may die`, async () => {
-      const config = await task({});
+      const config = await task(ASKS_NOTHING);
       const handle = await start(driver(), config);
       const stored = world.record(config, handle);
       handle.changeLimits?.({ ...config.resources, ioReadMib: 10 });
