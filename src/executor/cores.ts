@@ -5,7 +5,8 @@
  * v1: it is the leaf in the cpuset hierarchy, which only tasks with cores have. All others are born in the group of the
  *     executors, as their executor is, and that group has the rest of the cores.
  * v2: every leaf has the files. One whose cpuset.mems is written (with all there are: it means nothing else) has its cores
- *     for itself, all others are kept off them by their cpuset.cpus.
+ *     for itself, all others are kept off them by their cpuset.cpus. The kernel lets nothing that runs go back to having no
+ *     set: one that has given its cores back has a cgroup.max.depth, beyond all that anybody needs.
  *
  * Programs that are not tasks of this agent are not kept off: that is for the operator (isolcpus, CPUAffinity of systemd).
  */
@@ -14,6 +15,9 @@ import { dirname, join } from 'node:path';
 import { describeError, errnoOf } from '../base/errors.js';
 import { leafPids, removeTree } from './cgroup-leaf.js';
 import { moveProcesses } from './leaf-join.js';
+
+/** v2: a file that says nothing else. */
+const GIVEN_BACK = { file: 'cgroup.max.depth', mark: '1000000', usual: 'max' } as const;
 
 /** Why cores cannot be had; passing: others have them, which may end. */
 export interface NoCores {
@@ -60,7 +64,7 @@ export class Cores {
 
   /**
    * Gives a leaf so many cores, keeping those that it has. Its directory is there; nothing need be in it yet.
-   * @param count 0 = none of its own: on v1 its group is gone then, on v2 it must have none
+   * @param count 0 = none of its own: on v1 its group is gone then
    * @returns why not; nothing has changed then
    */
   reserve(name: string, count: number): NoCores | undefined {
@@ -68,9 +72,7 @@ export class Cores {
     this.#read();
     const own = this.#reserved.get(name) ?? [];
     if (count === own.length) return undefined;
-    if (count === 0 && this.#version === 1) return this.#giveBack(name);
-    // v2: the kernel lets nothing that runs go back to having no set of its own.
-    if (count === 0) return { why: 'it keeps the cores it has until it starts again', isPassing: false };
+    if (count === 0) return this.#giveBack(name);
     const usable = this.#usable();
     const free = usable.filter((core) => own.includes(core) || !this.#isReserved(core));
     const most = usable.length - CORES_FOR_OTHERS;
@@ -93,8 +95,7 @@ export class Cores {
       this.#keepOffAll();
       if (this.#version === 1) fill(dir, 'cpuset.mems');
       writeFileSync(join(dir, 'cpuset.cpus'), formatCores(cores));
-      if (this.#version === 2)
-        writeFileSync(join(dir, 'cpuset.mems'), readText(this.#root, 'cpuset.mems.effective'));
+      if (this.#version === 2) this.#mark(dir);
       return undefined;
     } catch (error) {
       this.#reserved = before;
@@ -103,9 +104,20 @@ export class Cores {
     }
   }
 
+  /** v2: says that the cores of this leaf are its own. */
+  #mark(dir: string): void {
+    writeFileSync(join(dir, 'cpuset.mems'), readText(this.#root, 'cpuset.mems.effective'));
+    if (hasGivenBack(dir)) writeFileSync(join(dir, GIVEN_BACK.file), GIVEN_BACK.usual);
+  }
+
   /** v1: all of it goes where those are that have none of their own. */
   #giveBack(name: string): NoCores | undefined {
     const dir = join(this.#root, name);
+    if (this.#version === 2) {
+      writeFileSync(join(dir, GIVEN_BACK.file), GIVEN_BACK.mark);
+      this.settle();
+      return undefined;
+    }
     const leaf = { unified: undefined, v1: [dir] };
     const why = moveProcesses(() => leafPids(leaf), join(this.#root, this.#others));
     if (why !== undefined || !removeTree(dir))
@@ -126,11 +138,10 @@ export class Cores {
   }
 
   #read(): void {
-    const mark = this.#version === 1 ? 'cpuset.cpus' : 'cpuset.mems';
     const reserved = new Map<string, readonly number[]>();
     for (const name of this.#leaves()) {
-      const dir = join(this.#root, name);
-      if (readText(dir, mark) !== '') reserved.set(name, parseCores(readText(dir, 'cpuset.cpus')));
+      const cores = readOwnCores(join(this.#root, name), this.#version);
+      if (cores !== undefined) reserved.set(name, parseCores(cores));
     }
     this.#reserved = reserved;
   }
@@ -179,9 +190,13 @@ export class Cores {
 
 /** The cores that a leaf has for itself, `0-2,5`; undefined = none. @param dir in whichever hierarchy has cpusets */
 export function readOwnCores(dir: string, version: 1 | 2): string | undefined {
-  if (version === 2 && readText(dir, 'cpuset.mems') === '') return undefined;
+  if (version === 2 && (readText(dir, 'cpuset.mems') === '' || hasGivenBack(dir))) return undefined;
   const cores = readText(dir, 'cpuset.cpus');
   return cores === '' ? undefined : cores;
+}
+
+function hasGivenBack(dir: string): boolean {
+  return !['', GIVEN_BACK.usual].includes(readText(dir, GIVEN_BACK.file));
 }
 
 /** Reads the kernel's list of cores, `0-2,5`. Pure. */

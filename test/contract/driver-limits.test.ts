@@ -219,11 +219,8 @@ describe(`limits beyond memory and CPU (this host and user: ${mode}, ${usable} c
       assert.deepEqual(change(more), unmet);
       assert.deepEqual(limitsOf(later), limitsOf(handle));
       const [why = ''] = change(config.resources);
-      if (mode === 'v2' && hasCores) assert.match(why, /keeps the cores it has/);
-      else {
-        assert.equal(why, '');
-        assert.equal(limitsOf(later)?.cpus, undefined);
-      }
+      assert.equal(why, '');
+      assert.equal(limitsOf(later)?.cpus, undefined);
       await end(later);
       assert.deepEqual(dirsOf(leaf), []);
     });

@@ -18,6 +18,7 @@ import { Machine } from './machine.js';
 const UNIT_CGROUP = '/sys/fs/cgroup/system.slice/holdfast.service';
 /** Eight minutes when nothing else runs; this is for a machine with much else to do. */
 const LIMIT_MS = 1_800_000;
+const PATIENCE = { timeoutMs: 60_000, everyMs: 300 };
 const ALWAYS = { Attempts: 10, Interval: 3600e9, Delay: 1e9, Mode: 'fail', Jitter: 0 };
 
 const missing = lacking();
@@ -265,8 +266,16 @@ describe('holdfast on a machine of its own', { timeout: LIMIT_MS }, () => {
       const [run] = await host.runs(hog?.allocId ?? '', 'task');
       const peak = (run?.Usage?.PeakMemoryBytes ?? 0) / 2 ** 20;
       assert.ok(peak > 20 && peak <= 24.5, `peak ${peak} MiB`);
+      assert.ok((run?.MemoryLimitHits ?? 0) > 0, 'memory.events counts how often it was at its limit');
       await host.purge('hog');
     });
+  });
+
+  it('G20: a task has the limits that systemd gives a service', async () => {
+    const [task] = await host.tasks('steady');
+    const service = await machine.out('systemd-run --quiet --wait --pipe cat /proc/self/limits');
+    assert.match(service, /^Max open files +1024 +524288/m);
+    assert.equal(await machine.out(`cat /proc/${task?.state.Holdfast.Pid}/limits`), service);
   });
 
   it('the number of processes is limited', async () => {
@@ -328,6 +337,18 @@ describe('holdfast on a machine of its own', { timeout: LIMIT_MS }, () => {
     const others = 'cat /sys/fs/cgroup/holdfast.slice/*.task.*/cpuset.cpus | sort | uniq -c';
     const shared = (await machine.out(others)).split('\n').map((line) => line.trim().split(/\s+/)[1]);
     assert.deepEqual([...new Set(shared)].sort(), ['0', '1'], 'the others have the other core');
+    // They are given back, and taken again, while it runs.
+    const { Cores: gone, ...less } = limits;
+    assert.equal(gone, 1);
+    await host.register(shellJob('tight', dd + STEADY, { driver: 'exec', resources: { ...less, CPU: 100 } }));
+    const all = `cat ${own}/cpuset.cpus; ${others} | grep -vw '0-1'`;
+    await until('they are everybody’s', async () => (await machine.sh(all)).text.trim() === '0-1', PATIENCE);
+    await host.register(shellJob('tight', dd + STEADY, { driver: 'exec', resources: limits }));
+    await until(
+      'it has one again',
+      async () => /^[01]$/.test((await machine.out(`cat ${own}/cpuset.cpus`)).trim()),
+      PATIENCE,
+    );
     // Buffered, too: v2 knows whose the page is that is written back.
     const log = `/var/lib/holdfast/alloc/${task?.allocId}/alloc/logs/task.stdout.0`;
     await until('it has written', async () => (await machine.sh(`grep from ${log}`)).code === 0, {
