@@ -28,6 +28,7 @@ const FULL: Sizes = {
   executors: 20,
   reattached: 100,
   logBytes: 200e6,
+  logRounds: 7,
   restarts: 100,
   feedEvents: 50_000,
 };
@@ -40,6 +41,7 @@ const QUICK: Sizes = {
   executors: 2,
   reattached: 3,
   logBytes: 2e6,
+  logRounds: 1,
   restarts: 3,
   feedEvents: 500,
 };
