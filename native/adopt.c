@@ -10,7 +10,12 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
+
+/* How long, and how often, the lock of an executor that is dead already is tried. */
+#define LOCK_PATIENCE_NS NS_PER_SEC
+#define LOCK_PAUSE_NS (2 * NS_PER_MS)
 
 static bool value_is(const char *text, const char *key, const char *value) {
 	size_t klen = strlen(key), vlen = strlen(value);
@@ -48,9 +53,31 @@ static int open_leader(struct executor *x, const char *status) {
 	return 0;
 }
 
+/* Is the executor that `status` names there? One that was killed is a zombie until its last thread has gone. */
+static bool executor_is_alive(const struct executor *x) {
+	char status[STATUS_CAP];
+	uint64_t pid, start;
+	struct proc_stat stat;
+	return read_file_at(x->dir, "status", status, sizeof status) >= 0 &&
+	       find_number(status, "executor_pid", '=', &pid) == 0 &&
+	       find_number(status, "executor_start", '=', &start) == 0 && pid <= INT32_MAX &&
+	       proc_stat_read((pid_t) pid, &stat) == 0 && stat.start_ticks == start && stat.state != 'Z' && stat.state != 'X';
+}
+
+/* A thread that is on its way out holds the lock a moment longer than the process seems to live. */
+static bool take_lock(const struct executor *x) {
+	static const struct timespec pause = { .tv_nsec = (long) LOCK_PAUSE_NS };
+	for (uint64_t waited = 0; flock(x->lock, LOCK_EX | LOCK_NB) < 0; waited += LOCK_PAUSE_NS) {
+		if (waited >= LOCK_PATIENCE_NS || executor_is_alive(x))
+			return false;
+		(void) nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
 enum told adopt_find(struct executor *x, struct text *reterr_why) {
 	char status[STATUS_CAP];
-	if (flock(x->lock, LOCK_EX | LOCK_NB) < 0) {
+	if (!take_lock(x)) {
 		text_add(reterr_why, "the executor is alive");
 		return TOLD_CLAIMED;
 	}

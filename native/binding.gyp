@@ -11,7 +11,7 @@
       '-Wmissing-prototypes', '-Wswitch-enum', '-Wvla',
     ],
     'ldflags!': ['-rdynamic'],
-    'ldflags': ['-pie', '-Wl,-z,relro,-z,now', '-Wl,-z,noexecstack', '-Wl,--as-needed', '-s'],
+    'ldflags': ['-pthread', '-pie', '-Wl,-z,relro,-z,now', '-Wl,-z,noexecstack', '-Wl,--as-needed', '-s'],
   },
   'targets': [
     {

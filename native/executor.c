@@ -82,6 +82,7 @@ static void clean_up(struct executor *x) {
 	(void) unlinkat(x->dir, "sock", 0);
 	for (size_t i = 0; i < STREAMS; i++)
 		(void) unlinkat(x->dir, x->logs.streams[i].name, 0);
+	(void) unlinkat(x->dir, "pumped", 0);
 }
 
 /*
@@ -91,9 +92,10 @@ static void clean_up(struct executor *x) {
 static void step_recording(struct executor *x, uint64_t now) {
 	if (now < x->record_retry_ns)
 		return;
-	bool complete = pump_finish(x);
+	if (!pump_finish(x, now))
+		return;
 	(void) status_write(x);
-	if (record_write(x, complete) < 0) {
+	if (record_write(x, pump_is_complete(x)) < 0) {
 		x->record_retry_ns = mono_ns() + RECORD_PAUSE_NS;
 		if (x->epoll >= 0)
 			return;
@@ -122,6 +124,8 @@ static void step(struct executor *x) {
 		x->listen_retry_ns = 0;
 		(void) change_watch(x, x->listener, EPOLLIN, SOURCE_LISTENER, 0);
 	}
+	if (x->writer.start_ns != 0 && now >= x->writer.start_ns)
+		pump_start(x);
 	if (x->spawn.again && x->leader.pid == 0 && x->spawn.maker == 0)
 		spawn_leader(x);
 	if (x->stop.asked && now >= x->stop.deadline_ns && !x->killing.on && x->phase <= PHASE_RUNNING) {
@@ -154,7 +158,9 @@ static int patience(const struct executor *x) {
 	if (x->phase == PHASE_ENDING && !x->killing.on)
 		at = earlier(at, x->leftovers_ns);
 	if (x->phase == PHASE_RECORDING)
-		at = earlier(at, x->record_retry_ns);
+		at = earlier(earlier(at, x->record_retry_ns), x->writer.deadline_ns);
+	else
+		at = earlier(at, x->writer.start_ns);
 	if (x->more_to_reap)
 		return 0;
 	if (at == 0)
@@ -170,6 +176,8 @@ static void on_signals(struct executor *x) {
 	while (read(x->signals, &info, sizeof info) == (ssize_t) sizeof info) {
 		if (info.ssi_signo == WAKE_SIGNAL)
 			listen_again(x);
+		else if (info.ssi_signo == LOOK_SIGNAL)
+			pump_look(x);
 	}
 	reap(x);
 }
@@ -187,7 +195,7 @@ static void dispatch(struct executor *x, const struct epoll_event *e) {
 		spawn_report(x);
 		return;
 	case SOURCE_STREAM:
-		pump(x, index, e->events);
+		pump_late(x, index);
 		return;
 	case SOURCE_CGROUP:
 		cgroup_event(x);
@@ -214,5 +222,9 @@ _Noreturn void executor_loop(struct executor *x) {
 		for (int i = 0; i < n; i++)
 			dispatch(x, &events[i]);
 	}
+	/* A thread that a dead disk holds keeps the process, and with it what is open: so that is closed by hand. */
+	for (size_t i = 0; i < MAX_CLIENTS; i++)
+		close_fd(&x->clients[i].fd);
+	close_fd(&x->lock);
 	_exit(0);
 }

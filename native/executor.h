@@ -6,19 +6,22 @@
  *   executor.c  the loop, from one phase to the next
  *   spawn.c   makes the child, opens its gate          handover.c  the child goes on as the launcher
  *   reap.c    who ended, and how                       kill.c   signals, STOP, and the end of the whole tree: tree.c
- *   pump.c    output into rotated files                wire.c   the socket
- *   record.c  status and exit files                    tty.c    a terminal for the task, and who holds it
+ *   pump.h    output into rotated files: pump.c, logs.c, intent.c, turns.c
+ *   record.c  status and exit files                    wire.c   the socket
+ *   tty.c     a terminal for the task, and who holds it
  *
  * In the launcher (programs.json says which file is in which program):
  *   child.c   the child, until execve                  isolate.c namespaces, and their process 1
  *   rootfs.c  the task's own root                      attributes.c  limits, niceness
  *   privileges.c  user, groups, capabilities; seccomp.c
  *
- * One thread, one epoll. Set-up may fail and may allocate; the loop does neither.
+ * One thread, one epoll; and the writer (pump.c), which alone touches log files. Set-up may fail and may allocate; the loop does neither.
  */
 #pragma once
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
 
 #include "spec.h"
@@ -35,6 +38,8 @@
 #define LAUNCHER_COMM "holdfast-launch"
 /* Asks an executor to see to its socket. Ignored by those of older releases. */
 #define WAKE_SIGNAL SIGUSR1
+/* To ourselves: it is time to look at what the writer does. */
+#define LOOK_SIGNAL SIGALRM
 /* Room for a status text. */
 #define STATUS_CAP 2048U
 
@@ -182,22 +187,48 @@ struct killing {
 
 struct stream {
 	const char *name;
-	int fifo;   /* read end; -1 when there is none, or after its end */
+	int fifo;   /* read end; -1 when there is none */
 	int file;   /* -1 when none is open */
 	bool ended; /* read to its end */
-	bool lost;   /* taken over when nobody held the pipe any more */
+	bool lost;   /* taken over when nobody held the pipe any more, or given up */
 	bool copies; /* the file system cannot splice */
 	uint64_t index, pos;
-	uint64_t bytes, dropped; /* since this executor began */
-	uint64_t gap;            /* dropped since the last marker */
+	_Atomic uint64_t bytes, dropped; /* since this executor began */
+	uint64_t gap;                    /* dropped since the last marker */
+	uint64_t late;                   /* likewise, by the main thread */
 	int gap_errno;
 };
 
 struct logs {
 	int dir;
 	uid_t dir_owner;
-	int scratch[2]; /* pipe to look at output without taking it; only while that is done */
+	int scratch[2]; /* the writer's own pipe */
 	struct stream streams[STREAMS];
+};
+
+/* Whose turn it is to read the pipes; see turns.c. */
+enum writer_state {
+	WRITER_NONE,     /* there is no such thread (yet): the main thread's */
+	WRITER_READS,    /* the writer's */
+	WRITER_AT_DISK,  /* the writer's, which is about to touch a file, and may not come back for long */
+	WRITER_LATE,     /* the main thread's, until the writer is back */
+	WRITER_LATE_BUSY, /* likewise, and it is at it just now */
+	WRITER_GIVEN_UP, /* the main thread's, for good */
+	WRITER_DONE      /* the writer has come to its end */
+};
+
+struct writer {
+	_Atomic int state;
+	_Atomic uint32_t steps;    /* how often it went to the disk */
+	_Atomic uint32_t timed_at; /* steps when the timer was set */
+	_Atomic bool timed;        /* the timer is set */
+	_Atomic bool finish;       /* it is to come to its end */
+	struct stream *of;         /* of which it has bytes in its hands, or NULL */
+	size_t held;
+	pthread_t thread;
+	uint32_t seen_steps;
+	uint64_t deadline_ns; /* 0, or how long to wait for its next step to the end */
+	uint64_t start_ns;    /* 0, or when to try again to start it */
 };
 
 struct client {
@@ -235,6 +266,7 @@ struct executor {
 	struct stop stop;
 	struct killing killing;
 	struct logs logs;
+	struct writer writer;
 
 	int cgroup_events; /* -1 when there is no v2 cgroup */
 	bool cgroup_watched;
@@ -314,15 +346,26 @@ bool kill_step(struct executor *x, uint64_t now);
 bool tree_is_empty(struct executor *x);
 void cgroup_event(struct executor *x);
 
-/* pump.c */
+/* logs.c */
 int logs_open(struct executor *x);
+
+/* pump.c; before there is a writer */
 int fifos_make(struct executor *x);
 int fifos_open(struct executor *x);
 void fifos_note_loss(struct executor *x);
-int fifos_watch(struct executor *x);
-void pump(struct executor *x, uint32_t index, uint32_t events);
-/* Takes what is left in the pipes now, then lets go of them. True when both were at their end. */
-bool pump_finish(struct executor *x);
+void *writer_main(void *executor);
+
+/* turns.c; of the main thread */
+/* Starts the writer. Only once there is a task, which is forked from a process of one thread. */
+void pump_start(struct executor *x);
+/* LOOK_SIGNAL has come. */
+void pump_look(struct executor *x);
+/* There is output while the writer hangs. */
+void pump_late(struct executor *x, uint32_t index);
+/* Lets the writer take what is left in the pipes now. True once it has, or was given up. */
+bool pump_finish(struct executor *x, uint64_t now);
+/* Afterwards: were both streams read to their end? */
+bool pump_is_complete(const struct executor *x);
 
 /* wire.c */
 int listen_at_sock(struct executor *x);

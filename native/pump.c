@@ -1,157 +1,100 @@
 /*
- * pump.c - the task's output, from its FIFOs into rotated files. The bytes are spliced: the kernel moves them
- * in one step that SIGKILL cannot cut in two, so that the executor that takes over neither loses nor repeats
- * any. Only near the end of a file are they looked at first (tee), for the line end to cut at. Errors of the
- * disk never stop the reading: what cannot be written is taken, dropped and counted. One page of rules for one
- * stream, which is why it is longer than others.
+ * pump.c - the writer: the thread that brings the task's output from its FIFOs into the log files. A write into a file may hang for as long
+ * as the disk likes, so it never holds the lock of the task's pipe: the bytes are first copied into a pipe of our own (tee, which copies
+ * no memory), from there spliced into the file, and only then taken out of the task's pipe. Errors of the disk never stop the reading:
+ * what cannot be written is taken, dropped and counted. Over 300 lines: all rules for one chunk stand together.
  */
 #define _GNU_SOURCE
-#include "executor.h"
+#include "pump.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-/* The capacity of a pipe, and the longest line that is kept in one piece. */
-#define CHUNK 65536U
-/* How much one stream may move before the others have their turn. */
-#define TURN_BYTES (1U << 20)
-/* Names that are no plain file are stepped over, so often. */
-#define MAX_SKIPPED 16
-/* What the agent adds to the name of a file that it has compressed. */
-#define COMPRESSED ".gz"
+#define PAGE 4096U
+/* What a read that wants nothing but to take reads into, again and again: it stays in the nearest cache. */
+#define SINK 2048U
+/* The main thread has emptied the pipe meanwhile. */
+#define TAKEN (-ECANCELED)
 
-/* What is looked at, dropped or copied. Its memory is given back after use, which is rare. */
-static _Alignas(4096) uint8_t chunk[CHUNK];
+/* What is looked at or copied. All but its first page is given back after use, which is rare. */
+static _Alignas(PAGE) uint8_t chunk[CHUNK];
 static bool chunk_is_used;
 
-static void free_chunk(struct executor *x) {
+static void free_chunk(void) {
 	if (chunk_is_used)
-		(void) madvise(chunk, sizeof chunk, MADV_DONTNEED);
+		(void) madvise(chunk + PAGE, sizeof chunk - PAGE, MADV_DONTNEED);
 	chunk_is_used = false;
-	close_fd(&x->logs.scratch[0]);
-	close_fd(&x->logs.scratch[1]);
 }
 
-/* Copies up to `len` bytes from the front of the pipe into our own one. As tee(2). */
-static ssize_t tee_off(struct executor *x, const struct stream *s, size_t len) {
-	if (x->logs.scratch[0] < 0 && pipe2(x->logs.scratch, O_CLOEXEC | O_NONBLOCK) < 0)
-		return -1;
-	chunk_is_used = true;
-	return tee(s->fifo, x->logs.scratch[1], len, SPLICE_F_NONBLOCK);
-}
-
-static uint64_t max_bytes(const struct executor *x) {
-	return (uint64_t) x->spec.log_max_bytes;
-}
-
-static void file_name(const struct executor *x, const struct stream *s, uint64_t index, char *buf, size_t cap) {
-	(void) format_text(buf, cap, "%s.%s.%llu", x->spec.log_name, s->name, (unsigned long long) index);
+ssize_t discard(int fifo, size_t len, volatile uint8_t *ret_last) {
+	uint8_t sink[SINK];
+	struct iovec to[CHUNK / SINK + 2];
+	int count = 0;
+	size_t left = (len < CHUNK ? len : CHUNK) - (ret_last ? 1 : 0);
+	sink[0] = sink[SINK - 1] = 0;
+	for (; left > 0; left -= to[count++].iov_len)
+		to[count] = (struct iovec){ .iov_base = sink, .iov_len = left < SINK ? left : SINK };
+	if (ret_last)
+		to[count++] = (struct iovec){ .iov_base = (void *) (uintptr_t) ret_last, .iov_len = 1 };
+	ssize_t n = readv(fifo, to, count);
+	return n < 0 ? -errno : n;
 }
 
 /*
- * The log directory may be taken away and made anew. By then tasks have been running that may write to its
- * parent: a new one counts only when it is a directory, no link, and belongs to whoever the first one
- * belonged to.
+ * Our own pipe. It takes the places of standard input and output, which nobody uses after the last fork: an executor is to hold few
+ * descriptors.
  */
-static int open_dir_again(struct executor *x) {
-	AUTO_FD fd = open(x->spec.log_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct stat st;
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_uid != x->logs.dir_owner)
-		return -EPERM;
-	return dup3(fd, x->logs.dir, O_CLOEXEC) < 0 ? -errno : 0;
-}
-
-/* Opens one log file for writing at its end. A fifo, a link or a directory in its place is -EEXIST. */
-static int open_file(struct executor *x, const struct stream *s, uint64_t index, int *ret_fd, uint64_t *ret_size) {
-	char name[256 + 32];
-	file_name(x, s, index, name, sizeof name);
-	int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	int fd = openat(x->logs.dir, name, flags, 0644);
-	if (fd < 0 && errno == ENOENT && open_dir_again(x) == 0)
-		fd = openat(x->logs.dir, name, flags, 0644);
-	if (fd < 0)
-		return errno == ELOOP || errno == EISDIR || errno == ENXIO ? -EEXIST : -errno;
-	struct stat st;
-	int r = fstat(fd, &st) < 0 ? -errno : 0;
-	if (r == 0 && (!S_ISREG(st.st_mode) || st.st_nlink != 1))
-		r = -EEXIST;
-	if (r < 0) {
-		(void) close(fd);
-		return r;
-	}
-	*ret_fd = fd;
-	*ret_size = (uint64_t) st.st_size;
-	return 0;
-}
-
-static int open_index(struct executor *x, struct stream *s, uint64_t index) {
-	int fd = -1, r = -EEXIST;
-	for (int skipped = 0; r == -EEXIST && skipped < MAX_SKIPPED; skipped++, index++)
-		r = open_file(x, s, index, &fd, &s->pos);
-	if (r < 0)
-		return r;
-	close_fd(&s->file);
-	s->file = fd;
-	s->index = index - 1;
-	return 0;
-}
-
-/* Removes what is too old, downwards from the newest of them to the first that is not there. */
-static void purge(const struct executor *x, const struct stream *s) {
-	char name[256 + 32];
-	uint64_t keep = (uint64_t) x->spec.log_max_files;
-	for (uint64_t n = s->index + 1; n > keep; n--) {
-		file_name(x, s, n - keep - 1, name, sizeof name);
-		bool removed = unlinkat(x->logs.dir, name, 0) == 0;
-		/* The agent compresses files that are complete; for a moment both are there. */
-		(void) strncat(name, COMPRESSED, sizeof name - strlen(name) - 1);
-		if (unlinkat(x->logs.dir, name, 0) < 0 && !removed)
-			return;
-	}
-}
-
-static int rotate(struct executor *x, struct stream *s) {
-	int r = open_index(x, s, s->index + 1);
-	if (r == 0)
-		purge(x, s);
-	return r;
-}
-
-/* Makes sure that the present file is open and still in its directory, and knows its length. */
-static int ready_file(struct executor *x, struct stream *s) {
-	struct stat st;
-	if (s->file >= 0 && fstat(s->file, &st) == 0 && st.st_nlink > 0) {
-		s->pos = (uint64_t) st.st_size;
+int scratch_open(struct executor *x) {
+	int ends[2];
+	if (x->logs.scratch[0] >= 0)
 		return 0;
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	for (int i = 0; i < 2; i++) {
+		x->logs.scratch[i] = dup3(ends[i], i, O_CLOEXEC);
+		close_fd(&ends[i]);
 	}
-	close_fd(&s->file);
-	return open_index(x, s, s->index);
+	return 0;
 }
 
-static bool at_line_start(const struct stream *s) {
-	char last = '\n';
-	return s->pos == 0 || pread(s->file, &last, 1, (off_t) s->pos - 1) != 1 || last == '\n';
+/* Copies up to `len` bytes from the front of the task's pipe into our own. As tee(2). */
+static ssize_t tee_off(struct executor *x, const struct stream *s, size_t len) {
+	ssize_t n = tee(s->fifo, x->logs.scratch[1], len, SPLICE_F_NONBLOCK);
+	return n < 0 ? -errno : n;
 }
 
-/* Copies up to `len` bytes from the front of the pipe into `chunk` and leaves them there. */
-static size_t look(struct executor *x, const struct stream *s, size_t len) {
-	ssize_t n = tee_off(x, s, len < CHUNK ? len : CHUNK);
+/* Reads up to `len` bytes out of our own pipe into `chunk`. */
+static size_t read_scratch(struct executor *x, size_t len) {
 	size_t got = 0;
-	while (n > 0 && got < (size_t) n) {
-		ssize_t r = read(x->logs.scratch[0], chunk + got, (size_t) n - got);
-		if (r <= 0)
+	chunk_is_used = chunk_is_used || len > PAGE;
+	while (got < len) {
+		ssize_t n = read(x->logs.scratch[0], chunk + got, len - got);
+		if (n <= 0)
 			break;
-		got += (size_t) r;
+		got += (size_t) n;
 	}
 	return got;
+}
+
+static void empty_scratch(struct executor *x, size_t len) {
+	while (len > 0) {
+		ssize_t n = discard(x->logs.scratch[0], len, NULL);
+		if (n <= 0)
+			break;
+		len -= (size_t) n;
+	}
+}
+
+size_t at_hand(const struct stream *s) {
+	int n = 0;
+	return s->fifo < 0 || ioctl(s->fifo, FIONREAD, &n) < 0 || n < 0 ? 0 : (size_t) n;
 }
 
 /*
@@ -159,14 +102,15 @@ static size_t look(struct executor *x, const struct stream *s, size_t len) {
  * first.
  */
 static bool choose(struct executor *x, const struct stream *s, size_t want, size_t *ret_take) {
-	uint64_t max = max_bytes(x), stretch = max / 2 < CHUNK ? max / 2 : CHUNK;
+	uint64_t max = (uint64_t) x->spec.log_max_bytes, stretch = max / 2 < CHUNK ? max / 2 : CHUNK;
 	if (s->pos >= max)
 		return false;
 	size_t room = max - s->pos < SIZE_MAX ? (size_t) (max - s->pos) : SIZE_MAX;
 	*ret_take = want < room ? want : room;
 	if (want <= room && room - want >= stretch)
 		return true;
-	size_t seen = look(x, s, want);
+	ssize_t copied = tee_off(x, s, want);
+	size_t seen = copied > 0 ? read_scratch(x, (size_t) copied) : 0;
 	if (seen == 0)
 		return true;
 	size_t fits = seen < room ? seen : room;
@@ -191,118 +135,137 @@ static int make_room(struct executor *x, struct stream *s, size_t want, size_t *
 	return -EFBIG;
 }
 
-/* Says in the log itself what is missing from it. */
-static int mark_gap(struct stream *s) {
-	char buf[160];
-	struct text t = { .at = buf, .cap = sizeof buf };
-	text_add(&t, "%s[holdfast: %llu bytes dropped: %s]\n", at_line_start(s) ? "" : "\n",
-		 (unsigned long long) s->gap, strerror(s->gap_errno));
-	ssize_t n = pwrite(s->file, t.at, t.len, (off_t) s->pos);
-	if (n != (ssize_t) t.len) {
-		int error = n < 0 ? -errno : -ENOSPC;
-		return ftruncate(s->file, (off_t) s->pos) < 0 ? -errno : error;
-	}
-	s->pos += t.len;
-	s->gap = 0;
-	return 0;
+static void lose(struct stream *s, size_t len, int errnum) {
+	if (len == 0)
+		return;
+	s->dropped += len;
+	s->gap += len;
+	s->gap_errno = errnum;
 }
 
 static ssize_t drop(struct stream *s, size_t want, int errnum) {
-	ssize_t n = read(s->fifo, chunk, want < CHUNK ? want : CHUNK);
-	chunk_is_used = true;
+	ssize_t n = discard(s->fifo, want, NULL);
 	if (n <= 0)
-		return n < 0 ? -errno : 0;
+		return n;
 	s->bytes += (uint64_t) n;
-	s->dropped += (uint64_t) n;
-	s->gap += (uint64_t) n;
-	s->gap_errno = errnum;
+	lose(s, (size_t) n, errnum);
 	return n;
 }
 
-/* For file systems that cannot splice. */
-static ssize_t copy(struct stream *s, size_t take) {
-	ssize_t n = read(s->fifo, chunk, take < CHUNK ? take : CHUNK);
-	chunk_is_used = true;
-	if (n <= 0)
-		return n < 0 ? -errno : 0;
-	ssize_t done = 0;
-	while (done < n) {
-		ssize_t w = pwrite(s->file, chunk + done, (size_t) (n - done), (off_t) s->pos);
-		if (w <= 0) {
-			s->gap_errno = w < 0 ? errno : ENOSPC;
+/* Writes `len` bytes out of our own pipe at s->pos. Returns how many it were; fewer only with *reterr_errnum. */
+static size_t put(struct executor *x, struct stream *s, size_t len, int *reterr_errnum) {
+	off64_t at = (off64_t) s->pos;
+	size_t done = 0;
+	/* A few bytes are copied quicker than moved. Some file systems cannot splice. */
+	bool copies = s->copies || len <= PAGE;
+	if (copies)
+		len = read_scratch(x, len);
+	while (done < len) {
+		ssize_t n = copies ? pwrite(s->file, chunk + done, len - done, at + (off64_t) done) :
+				     splice(x->logs.scratch[0], NULL, s->file, &at, len - done, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+		if (n < 0 && errno == EINVAL && !copies) {
+			s->copies = true;
+			return put(x, s, len, reterr_errnum);
+		}
+		if (n <= 0) {
+			*reterr_errnum = n < 0 ? errno : ENOSPC;
 			break;
 		}
-		done += w;
-		s->pos += (uint64_t) w;
+		done += (size_t) n;
 	}
-	s->bytes += (uint64_t) n;
-	s->dropped += (uint64_t) (n - done);
-	s->gap += (uint64_t) (n - done);
-	return n;
+	s->pos += done;
+	return done;
+}
+
+/* Takes out of the task's pipe what is in the file. */
+static ssize_t take_out(struct executor *x, struct stream *s, size_t len, volatile uint8_t *witness) {
+	size_t done = 0;
+	while (done < len) {
+		ssize_t n = discard(s->fifo, len - done, witness);
+		if (n == -EFAULT && witness) {
+			witness = NULL; /* The page was lost this very moment. */
+			continue;
+		}
+		if (n <= 0)
+			break;
+		done += (size_t) n;
+	}
+	if (!witness)
+		intent_none(x, s);
+	s->bytes += done;
+	return (ssize_t) done;
+}
+
+/* Writes the `len` bytes that are in our own pipe, and still in the task's. Returns how many have left that. */
+static ssize_t write_out(struct executor *x, struct stream *s, size_t len) {
+	int errnum = EIO;
+	volatile uint8_t *witness = NULL;
+	begin_disk(x, s, len);
+	intent_write(x, s, len);
+	size_t done = put(x, s, len, &errnum);
+	if (done > 0)
+		witness = intent_take(x, s, s->pos, done);
+	else
+		intent_none(x, s);
+	bool is_ours = end_disk(x);
+	if (done < len)
+		empty_scratch(x, len);
+	if (!is_ours) {
+		intent_none(x, s);
+		lose(s, len - done, errnum);
+		return TAKEN;
+	}
+	return done > 0 ? take_out(x, s, done, witness) : drop(s, len, errnum);
 }
 
 /* Moves some of the `want` bytes at hand. Returns how many left the pipe, 0 at its end, or -errno. */
 static ssize_t move(struct executor *x, struct stream *s, size_t want) {
-	size_t take = want;
+	size_t take = want = want < CHUNK ? want : CHUNK;
+	begin_disk(x, NULL, 0);
 	int r = ready_file(x, s);
 	if (r == 0 && s->gap > 0)
 		r = mark_gap(s);
 	if (r == 0)
 		r = make_room(x, s, want, &take);
+	if (!end_disk(x))
+		return TAKEN;
 	if (r < 0)
 		return drop(s, want, -r);
-	if (s->copies)
-		return copy(s, take);
-	off64_t at = (off64_t) s->pos;
-	ssize_t n = splice(s->fifo, NULL, s->file, &at, take, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
-	if (n >= 0) {
-		s->bytes += (uint64_t) n;
-		s->pos += (uint64_t) n;
-		return n;
-	}
-	if (errno == EAGAIN)
-		return -EAGAIN;
-	if (errno == EINVAL) {
-		s->copies = true;
-		return copy(s, take);
-	}
-	return drop(s, want, errno);
+	ssize_t n = tee_off(x, s, take);
+	return n > 0 ? write_out(x, s, (size_t) n) : n;
 }
 
-static size_t at_hand(const struct stream *s) {
-	int n = 0;
-	return ioctl(s->fifo, FIONREAD, &n) < 0 || n < 0 ? 0 : (size_t) n;
+static void close_gap(struct executor *x, struct stream *s) {
+	begin_disk(x, NULL, 0);
+	if (s->gap > 0 && ready_file(x, s) == 0)
+		(void) mark_gap(s);
+	(void) end_disk(x);
 }
 
-static void end_stream(struct executor *x, struct stream *s) {
-	s->ended = true;
-	close_watched(x, &s->fifo);
-}
-
-void pump(struct executor *x, uint32_t index, uint32_t events) {
-	struct stream *s = &x->logs.streams[index];
-	if (s->fifo < 0)
-		return;
-	if (!(events & EPOLLIN)) {
-		if (events & (EPOLLHUP | EPOLLERR))
-			end_stream(x, s);
-		return;
-	}
+static void pump(struct executor *x, struct stream *s, int events) {
 	size_t want;
+	ssize_t n = 0;
+	if (!(events & POLLIN)) {
+		s->ended = true;
+		return;
+	}
 	for (uint64_t moved = 0; moved < TURN_BYTES && (want = at_hand(s)) > 0;) {
-		ssize_t n = move(x, s, want);
+		n = move(x, s, want);
 		if (n <= 0)
 			break;
 		moved += (uint64_t) n;
 	}
-	free_chunk(x);
+	/* The disk answers again. Who reads the log now is not to wait for more output to hear of it. */
+	for (size_t i = 0; n == TAKEN && i < STREAMS; i++)
+		close_gap(x, &x->logs.streams[i]);
+	free_chunk();
 }
 
 /* True when the pipe is empty and nobody has it open for writing. Takes nothing. */
 static bool is_at_end(struct executor *x, const struct stream *s) {
 	ssize_t n = tee_off(x, s, 1);
 	if (n > 0)
-		(void) !read(x->logs.scratch[0], chunk, sizeof chunk);
+		empty_scratch(x, (size_t) n);
 	return n == 0;
 }
 
@@ -310,84 +273,104 @@ static void finish_stream(struct executor *x, struct stream *s) {
 	/*
 	 * What the tree wrote before it ended is in the pipe now; what a stranger adds to it does not count.
 	 */
-	size_t left = s->fifo >= 0 ? at_hand(s) : 0;
-	while (left > 0) {
+	for (size_t left = at_hand(s); left > 0;) {
 		ssize_t n = move(x, s, left);
-		if (n <= 0)
+		if (n <= 0 && n != TAKEN)
 			break;
-		left -= (size_t) n < left ? (size_t) n : left;
+		size_t still = at_hand(s);
+		left -= n > 0 && (size_t) n < left ? (size_t) n : n > 0 ? left : 0;
+		left = left < still ? left : still;
 	}
 	if (s->fifo >= 0 && is_at_end(x, s))
 		s->ended = true;
-	close_watched(x, &s->fifo);
-	if (s->gap > 0 && ready_file(x, s) == 0)
-		(void) mark_gap(s);
+	close_gap(x, s);
+	begin_disk(x, NULL, 0);
 	close_fd(&s->file);
+	(void) end_disk(x);
 }
 
-bool pump_finish(struct executor *x) {
-	bool complete = true;
-	for (size_t i = 0; i < STREAMS; i++) {
-		struct stream *s = &x->logs.streams[i];
-		finish_stream(x, s);
-		complete = complete && (!x->spec.log_dir || (s->ended && !s->lost));
+void finish_streams(struct executor *x) {
+	(void) scratch_open(x);
+	for (size_t i = 0; i < STREAMS; i++)
+		finish_stream(x, &x->logs.streams[i]);
+	for (size_t i = 0; i < STREAMS; i++)
+		close_fd(&x->logs.streams[i].fifo);
+}
+
+/* Do the `len` bytes before `end` of the file stand at the front of the pipe? Takes nothing. */
+static bool is_in_file(struct executor *x, const struct stream *s, size_t len, uint64_t end) {
+	ssize_t n = tee_off(x, s, len);
+	if (n < 0 || read_scratch(x, (size_t) n) != len)
+		return false;
+	uint8_t piece[SINK];
+	for (size_t at = 0; at < len;) {
+		size_t want = len - at < sizeof piece ? len - at : sizeof piece;
+		if (pread(s->file, piece, want, (off_t) (end - len + at)) != (ssize_t) want || memcmp(piece, chunk + at, want) != 0)
+			return false;
+		at += want;
 	}
-	return complete;
+	return true;
 }
 
-/* Finds the highest N there is, and removes what is already too old. Only at set-up. */
-static int scan(struct executor *x) {
-	AUTO_FD fd = openat(x->logs.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	struct names names = { .dir = fd };
-	size_t len = strlen(x->spec.log_name);
-	for (const char *entry; (entry = next_name(&names));) {
+/*
+ * The executor before us was killed between writing and taking: what it has written is taken out of the pipe now. That it is the same is
+ * looked at for the sake of one case only: while the disk hung, its main thread may have emptied the pipe.
+ */
+static void resume(struct executor *x, struct stream *s) {
+	uint64_t end;
+	volatile uint8_t *witness = NULL;
+	begin_disk(x, NULL, 0);
+	size_t len = ready_file(x, s) == 0 ? intent_left(x, s, &end) : 0;
+	if (len > 0 && is_in_file(x, s, len, end))
+		witness = intent_take(x, s, end, len);
+	if (!end_disk(x) || !witness)
+		return;
+	(void) take_out(x, s, len, witness);
+	s->bytes -= len; /* They were counted, or are told of, by the one before us. */
+	free_chunk();
+}
+
+static void begin_adopted(struct executor *x) {
+	begin_disk(x, NULL, 0);
+	intents_open(x);
+	/* A full disk or a missing directory must not keep a workload from being taken care of. */
+	(void) logs_open(x);
+	(void) end_disk(x);
+	for (size_t i = 0; i < STREAMS; i++)
+		resume(x, &x->logs.streams[i]);
+}
+
+void *writer_main(void *executor) {
+	struct executor *x = executor;
+	sigset_t waiting;
+	(void) sigfillset(&waiting);
+	(void) sigdelset(&waiting, FINISH_SIGNAL);
+	if (x->adopted)
+		begin_adopted(x);
+	while (!atomic_load(&x->writer.finish)) {
+		struct pollfd fds[STREAMS];
+		for (size_t i = 0; i < STREAMS; i++)
+			fds[i] = (struct pollfd){ .fd = x->logs.streams[i].ended ? -1 : x->logs.streams[i].fifo, .events = POLLIN };
+		if (ppoll(fds, STREAMS, NULL, &waiting) <= 0)
+			continue;
 		for (size_t i = 0; i < STREAMS; i++) {
-			struct stream *s = &x->logs.streams[i];
-			size_t name = strlen(s->name);
-			const char *rest = entry + len;
-			if (strncmp(entry, x->spec.log_name, len) != 0 || rest[0] != '.' ||
-			    strncmp(rest + 1, s->name, name) != 0 || rest[1 + name] != '.')
-				continue;
-			const char *digits = rest + name + 2, *end;
-			int64_t n = read_number(digits, &end);
-			bool is_number = *digits >= '0' && *digits <= '9' && n < UINT32_MAX;
-			/* One that is compressed is complete: the next is to be written. */
-			if (is_number && strcmp(end, COMPRESSED) == 0)
-				n++;
-			else if (*end != '\0')
-				is_number = false;
-			if (is_number && (uint64_t) n > s->index)
-				s->index = (uint64_t) n;
+			if (fds[i].revents)
+				pump(x, &x->logs.streams[i], fds[i].revents);
 		}
 	}
-	return 0;
-}
-
-int logs_open(struct executor *x) {
-	if (!x->spec.log_dir)
-		return 0;
-	x->logs.dir = open(x->spec.log_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct stat st;
-	if (x->logs.dir < 0 || fstat(x->logs.dir, &st) < 0)
-		return -errno;
-	x->logs.dir_owner = st.st_uid;
-	int r = scan(x);
-	if (r < 0)
-		return r;
-	/* So that the files are there as soon as the task is. A full disk is no reason not to start it. */
-	for (size_t i = 0; i < STREAMS; i++) {
-		if (ready_file(x, &x->logs.streams[i]) == 0)
-			purge(x, &x->logs.streams[i]);
-	}
-	return 0;
+	finish_streams(x);
+	writer_done(x);
+	return NULL;
 }
 
 int fifos_open(struct executor *x) {
 	for (size_t i = 0; x->spec.log_dir && i < STREAMS; i++) {
 		struct stream *s = &x->logs.streams[i];
-		s->fifo = openat(x->dir, s->name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+		/* That it is read changes nothing of it: no time of access is written to a disk that may hang. */
+		int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW;
+		s->fifo = openat(x->dir, s->name, flags | O_NOATIME);
+		if (s->fifo < 0 && errno == EPERM)
+			s->fifo = openat(x->dir, s->name, flags);
 		struct stat st;
 		if (s->fifo < 0 || fstat(s->fifo, &st) < 0)
 			return -errno;
@@ -402,11 +385,11 @@ int fifos_open(struct executor *x) {
  * holder went. Nobody can tell whether that was nothing.
  */
 void fifos_note_loss(struct executor *x) {
+	(void) scratch_open(x);
 	for (size_t i = 0; x->spec.log_dir && i < STREAMS; i++) {
 		struct stream *s = &x->logs.streams[i];
 		s->lost = s->fifo < 0 || is_at_end(x, s);
 	}
-	free_chunk(x);
 }
 
 int fifos_make(struct executor *x) {
@@ -415,14 +398,4 @@ int fifos_make(struct executor *x) {
 			return -errno;
 	}
 	return fifos_open(x);
-}
-
-int fifos_watch(struct executor *x) {
-	for (uint32_t i = 0; i < STREAMS; i++) {
-		struct stream *s = &x->logs.streams[i];
-		int r = s->fifo >= 0 ? watch(x, s->fifo, EPOLLIN, SOURCE_STREAM, i) : 0;
-		if (r < 0)
-			return r;
-	}
-	return 0;
 }

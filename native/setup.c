@@ -19,7 +19,7 @@
  */
 static int set_signals(struct executor *x) {
 	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP };
-	static const int wanted[] = { SIGCHLD, WAKE_SIGNAL };
+	static const int wanted[] = { SIGCHLD, WAKE_SIGNAL, LOOK_SIGNAL };
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, dfl = { .sa_handler = SIG_DFL };
 	for (int n = 1; n <= SIGRTMAX; n++)
 		(void) sigaction(n, &ignore, NULL);
@@ -150,11 +150,9 @@ _Noreturn void executor_adopt(struct executor *x) {
 	if (r == 0) {
 		record_reserve(x);
 		open_cgroup(x);
-		/* A full disk or a missing directory must not keep a workload from being taken care of. */
-		(void) logs_open(x);
 		(void) fifos_open(x);
 		fifos_note_loss(x);
-		(void) fifos_watch(x);
+		pump_start(x);
 		r = listen_at_sock(x);
 	}
 	if (r == 0 && x->leader.pidfd >= 0)

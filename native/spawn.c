@@ -251,7 +251,7 @@ static void report_ended(struct executor *x) {
 	 */
 	if (x->terminal.pid != 0)
 		(void) setsid();
-	(void) fifos_watch(x);
+	pump_start(x);
 	(void) status_write(x);
 	tell(x, TOLD_OK, NULL);
 	/* Nobody waits for it now. */

@@ -27,6 +27,8 @@ const EXECUTOR_CALLS = [
     'waitid',
     'unlinkat',
     'splice',
+    'tee',
+    'readv',
   ],
   ...['close', 'epoll_wait', 'epoll_ctl', 'setsid', 'fallocate', 'execve'],
 ];

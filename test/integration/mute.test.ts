@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { isAlive, readProcessStat, type ProcessRef } from '../../src/base/host.js';
 import type { TaskView } from '../helpers/agent-api.js';
+import { canHaveHangingDisk, HangingDisk, hangs } from '../helpers/hanging-disk.js';
 import { RealAgent } from '../helpers/real-agent.js';
 import { until } from '../helpers/until.js';
 
@@ -86,7 +87,27 @@ const canFreeze =
   existsSync(join(FREEZER, 'cgroup.procs')) &&
   !existsSync(join(FREEZER, 'freezer.state'));
 
-describe('a log disk that hangs', { timeout: 180_000 }, () => {
+describe('a log disk that hangs', { timeout: 120_000 }, () => {
+  const skip = !canHaveHangingDisk() && 'needs root, loop devices, mkfs.ext4 and fsfreeze';
+  it('G30: a stop ends as any other, with the true end, while the disk hangs', { skip }, async () => {
+    await using agent = await RealAgent.start();
+    await agent.kill();
+    await using disk = new HangingDisk(join(agent.dir, 'image'), join(agent.dataDir, 'alloc'));
+    await agent.start();
+    const loud = { command: '/usr/bin/yes', args: [] };
+    const { executor, workload, view } = await start(agent, 'loud', loud);
+    disk.freeze();
+    await until('it hangs', () => hangs(executor.pid));
+    await stop(agent, 'loud', workload);
+    const [run] = await agent.runs(view.allocId, 'task');
+    assert.deepEqual([run?.Exit?.Kind, run?.LogComplete], ['signaled', false]);
+    assert.equal(await supervisionLost(agent, 'loud'), false);
+    disk.thaw();
+    await until('the executor is gone', () => readProcessStat(executor.pid) === undefined);
+  });
+});
+
+describe('an executor that hangs', { timeout: 180_000 }, () => {
   const skip = !canFreeze && 'no cgroup v1 freezer that may be used';
   it(
     'G30: its executor answers nobody and does not die; a stop kills the task all the same',

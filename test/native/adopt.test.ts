@@ -1,13 +1,13 @@
 /** An executor dies by SIGKILL: its task does not notice, and another executor takes over. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { isAlive, readProcessStat } from '../../src/base/host.js';
 import { FRAME, REPLY_BIT } from '../../src/executor/protocol.js';
 import { until } from '../helpers/until.js';
-import { processesOf, Run, TOLD } from './harness.js';
+import { EXECUTOR, IS_ROOT, processesOf, Run, TOLD } from './harness.js';
 
 const SIGNAL = { term: 15 } as const;
 /** Linux 6.15: PIDFD_INFO_EXIT. */
@@ -29,6 +29,29 @@ async function takenOver(run: Run): Promise<void> {
   assert.equal(run.status()['adopted'], '1');
 }
 
+/** Whether the newest log file ends so. */
+function endsWith(run: Run, text: string): boolean {
+  const newest = join(run.logDir, `main.stdout.${run.logIndexes().at(-1)}`);
+  return existsSync(newest) && readFileSync(newest, 'latin1').endsWith(text);
+}
+
+/** What the writer does with a chunk, in this order. */
+const WRITER_CALLS = ['ppoll', 'ioctl', 'fstat,newfstatat', 'tee', 'splice', 'pread64', 'readv'];
+const NO_STRACE = IS_ROOT && spawnSync('strace', ['-V']).status === 0 ? false : 'needs root and strace';
+
+/** Takes over by an executor that is killed as it enters a call for the Nth time. @returns 1, or 0 when it did not come to that */
+async function adoptAndDieAt(run: Run, call: string, when: number): Promise<number> {
+  const trace = join(run.root, `trace-${call}-${when}`);
+  const inject = ['-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=${when}`];
+  spawnSync('strace', ['-D', '-f', '-qq', '-o', trace, ...inject, EXECUTOR, 'adopt', run.dir], {
+    stdio: 'ignore',
+  });
+  const isDead = (): boolean => readFileSync(trace, 'utf8').includes('killed by SIGKILL');
+  const isOver = (): boolean => endsWith(run, 'end\n');
+  await until(`it was killed at ${call}`, () => isDead() || isOver(), { everyMs: 5 });
+  return isDead() ? 1 : 0;
+}
+
 describe('adopt', () => {
   it('G29: output goes on without loss or repetition, however often', async () => {
     const count = 150_000;
@@ -47,6 +70,44 @@ describe('adopt', () => {
     const exit = await run.exit();
     assert.deepEqual([exit['adopted'], exit['log_complete'], exit['cpu_user_us']], ['1', '1', undefined]);
   });
+
+  it('G29: nor when every line is like the one before, wherever it is killed', async () => {
+    // What was taken out of the pipe cannot be told from what came after it by looking at it.
+    const count = 20_000_000;
+    await using run = await new Run({
+      sh: `yes | head -n ${count}; echo end; exec sleep 1000`,
+      log: { maxBytes: 1_000_000, maxFiles: 1000 },
+    }).started();
+    let kills = 0;
+    for (; !endsWith(run, 'end\n'); kills++) await takenOver(run);
+    assert.equal(run.log(), 'y\n'.repeat(count) + 'end\n');
+    assert.ok(kills > 0);
+  });
+
+  for (const [name, command] of [
+    ['numbered lines', 'seq 1 6000000'],
+    ['the same line again and again', 'yes | head -n 20000000'],
+  ] as const) {
+    it(`G29: nor at any system call of its writer: ${name}`, { skip: NO_STRACE }, async () => {
+      await using run = await new Run({
+        sh: `${command}; echo end; exec sleep 1000`,
+        log: { maxBytes: 1_000_000, maxFiles: 1000 },
+      }).started();
+      let deaths = 0;
+      for (const when of [1, 2, 3, 4]) {
+        for (const call of WRITER_CALLS) {
+          await run.killExecutor();
+          deaths += await adoptAndDieAt(run, call, when);
+        }
+      }
+      await run.killExecutor();
+      assert.equal((await run.adopt()).status, TOLD.ok);
+      await until('the end is there', () => endsWith(run, 'end\n'));
+      const expected = execFileSync('/bin/sh', ['-c', `${command}; echo end`], { maxBuffer: 1 << 26 });
+      assert.ok(run.log() === expected.toString('latin1'), `${run.log().length} of ${expected.length} bytes`);
+      assert.equal(deaths, WRITER_CALLS.length * 4);
+    });
+  }
 
   it('refuses while the executor is alive', async () => {
     await using run = await new Run({ sh: 'sleep 1000' }).started();

@@ -80,10 +80,11 @@ export class Run implements AsyncDisposable {
   readonly runId = `run-${randomBytes(6).toString('hex')}`;
   readonly #clients: Client[] = [];
 
-  constructor(change: SpecChange = {}, base = tmpdir()) {
+  /** @param logBase where the logs are; else beside the run directory */
+  constructor(change: SpecChange = {}, base = tmpdir(), logBase?: string) {
     this.root = mkdtempSync(join(base, 'holdfast-native-'));
     this.dir = join(this.root, 'run');
-    this.logDir = join(this.root, 'logs');
+    this.logDir = logBase === undefined ? join(this.root, 'logs') : join(logBase, 'logs');
     mkdirSync(this.dir, { mode: 0o700 });
     mkdirSync(this.logDir, { mode: 0o755 });
     this.writeSpec(change);

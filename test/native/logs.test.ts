@@ -161,7 +161,7 @@ const WRITTEN_BYTES =
 /** Lets system calls of the executor fail, or take long, while something is done. */
 async function withDisk(run: Run, inject: string, work: () => Promise<void>): Promise<void> {
   const pid = run.status()['executor_pid'] ?? '';
-  const strace = spawn('strace', ['-qq', '-e', `inject=${inject}`, '-p', pid], { stdio: 'ignore' });
+  const strace = spawn('strace', ['-f', '-qq', '-e', `inject=${inject}`, '-p', pid], { stdio: 'ignore' });
   const left = once(strace, 'exit');
   try {
     const traced = (): boolean => /^TracerPid:\s+[1-9]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
@@ -256,6 +256,22 @@ describe('trouble with the disk', () => {
     renameSync(join(run.logDir, 'main.stdout.0'), join(run.root, 'link'));
     assert.deepEqual(run.logFiles(), ['text\n']);
     assert.equal(statSync(target).size, 9);
+  });
+
+  it('what the writer notes is taken away from it: the output goes on', async () => {
+    await using run = await chatty();
+    const client = await run.client();
+    const written = async (): Promise<number> => Number((await client.statusText())['stdout_bytes']);
+    // As a disk that fails under a mapping: touching it is a SIGBUS.
+    for (let round = 0; round < 20; round++) {
+      truncateSync(join(run.dir, 'pumped'), 0);
+      const before = await written();
+      await until('the log goes on', async () => (await written()) > before);
+    }
+    await run.stop(0, 0);
+    const exit = await run.exit();
+    assert.deepEqual([exit['signal'], exit['log_complete'], exit['stdout_dropped']], ['9', '1', '0']);
+    assert.ok(run.log().startsWith('line 1\nline 2\n') && run.log().length === Number(exit['stdout_bytes']));
   });
 
   it('G30: a limit of file size does not end the executor, nor the task', async () => {
