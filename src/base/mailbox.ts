@@ -33,6 +33,11 @@ export class Mailbox<Message> {
     this.#queue.length = 0;
   }
 
+  /** True when no message waits; one may be being handled. */
+  get isEmpty(): boolean {
+    return this.#queue.length === 0;
+  }
+
   /** Resolves when the queue is empty and no message is being handled. */
   idle(): Promise<void> {
     return this.#idle;

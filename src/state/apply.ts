@@ -199,7 +199,7 @@ class Commit {
 
   #putRun(run: RunRecord): void {
     const { runId, allocId, task, attempt } = run;
-    const stored = this.#records.getRun(runId);
+    const stored = this.#records.ownerOfRun(runId);
     if (stored !== undefined && (stored.allocId !== allocId || stored.task !== task)) {
       throw broken(
         `run ${runId} belongs to task ${stored.allocId}/${stored.task}, not to ${allocId}/${task}`,

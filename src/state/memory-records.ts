@@ -171,6 +171,10 @@ export class MemoryRecords implements Records {
     return undefined;
   }
 
+  ownerOfRun(runId: string): { readonly allocId: string; readonly task: string } | undefined {
+    return this.getRun(runId);
+  }
+
   listHooks(allocId: string, task: string): readonly HookRecord[] {
     const hooks = [...(this.#allocs.get(allocId)?.hooks.values() ?? [])];
     return hooks.filter((hook) => hook.task === task);

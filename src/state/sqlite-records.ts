@@ -175,6 +175,11 @@ export class SqliteRecords implements Records {
     return this.#quarantine.decode('runs', found, decodeRun)[0];
   }
 
+  ownerOfRun(runId: string): { readonly allocId: string; readonly task: string } | undefined {
+    const text = 'SELECT alloc_id AS allocId, task FROM runs WHERE run_id = :runId';
+    return this.#sql.get(text, { runId }) as { readonly allocId: string; readonly task: string } | undefined;
+  }
+
   listHooks(allocId: string, task: string): readonly HookRecord[] {
     const text = 'SELECT * FROM hook_state WHERE alloc_id = :allocId AND task = :task ORDER BY place';
     return this.#quarantine.decode('hook_state', this.#sql.all(text, { allocId, task }), decodeHook);

@@ -66,6 +66,8 @@ export interface Records extends RecordReads {
 
   putTask(task: TaskRecord): void;
   putRun(run: RunRecord): void;
+  /** Whose a run is, without decoding it; undefined when there is no such run. */
+  ownerOfRun(runId: string): { readonly allocId: string; readonly task: string } | undefined;
   /** Forgets ended runs but the newest `runsPerTask`. */
   trimRuns(allocId: string, task: string, runsPerTask: number): void;
   putHook(hook: HookRecord): void;

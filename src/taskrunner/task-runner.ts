@@ -132,8 +132,11 @@ export class TaskRunner {
     this.#post({ kind: 'say', event });
   }
 
-  /** Lets a new task start; nothing for one that runs already. */
+  /** Lets a new task start; nothing for one that runs already. Asked again after every change of the alloc. */
   openGate(): void {
+    const { gateOpen, mode } = this.#state;
+    // Nothing that waits in the mailbox may close it.
+    if (gateOpen && mode.at !== 'waiting' && this.#mailbox.isEmpty) return;
     this.#post({ kind: 'gate_open' });
   }
 

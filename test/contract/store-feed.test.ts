@@ -59,6 +59,67 @@ for (const [kind, make] of Object.entries(STORES)) {
       assert.deepEqual(groups, [2]);
     });
 
+    it('tells an alloc once that several commits of the group change, as it stands after them', async () => {
+      const { store } = stock.take();
+      await store.commit(GROUND);
+      const index = store.index();
+      await Promise.all([
+        store.commit([putTask({ attempts: 1 }), addEvent(1)]),
+        store.commit([putTask({ attempts: 2 }), putAlloc({ clientStatus: 'running' }), addEvent(2)]),
+        store.commit([putTask({ attempts: 3 })]),
+      ]);
+      const rows = store.readFeed(index, 10);
+      assert.deepEqual(
+        named(rows).sort(),
+        ['AllocationUpdated a1', 'TaskEvent a1/server', 'TaskEvent a1/server'].sort(),
+      );
+      assert.equal(store.listTasks('a1')[0]?.attempts, 3);
+      assert.equal(store.getAlloc('a1')?.record.clientStatus, 'running');
+      assert.deepEqual(indexes(rows), [index + 1, index + 2, index + 3]);
+    });
+
+    it('tells what became of an alloc before it tells that it is gone', async () => {
+      const { store } = stock.take();
+      await store.commit(GROUND);
+      const index = store.index();
+      await Promise.all([
+        store.commit([putAlloc({ clientStatus: 'complete' })]),
+        store.commit([{ kind: 'delete_alloc', allocId: 'a1' }]),
+      ]);
+      assert.deepEqual(named(store.readFeed(index, 10)), ['AllocationUpdated a1', 'AllocationPurged a1']);
+    });
+
+    it('stores the others when one commit that changes the same alloc is bad', async () => {
+      const { store } = stock.take();
+      await store.commit([...GROUND, putRun({ runId: 'r1' })]);
+      const commits = await Promise.allSettled([
+        store.commit([putTask({ attempts: 1 })]),
+        store.commit([putTask({ attempts: 7 }), putRun({ runId: 'r1', task: 'other' })]),
+        store.commit([addEvent(1)]),
+      ]);
+      assert.deepEqual(
+        commits.map(({ status }) => status),
+        ['fulfilled', 'rejected', 'fulfilled'],
+      );
+      assert.equal(store.listTasks('a1')[0]?.attempts, 1);
+      assert.equal(store.listTaskEvents({ allocId: 'a1' }).length, 1);
+    });
+
+    it('a run that two of the group claim belongs to the first', async () => {
+      const { store } = stock.take();
+      await store.commit([...GROUND, putTask({ task: 'other' })]);
+      const commits = await Promise.allSettled([
+        store.commit([putRun({ runId: 'r1' })]),
+        store.commit([putRun({ runId: 'r1', task: 'other' })]),
+      ]);
+      assert.deepEqual(
+        commits.map(({ status }) => status),
+        ['fulfilled', 'rejected'],
+      );
+      const { task } = taskRecord({});
+      assert.equal(store.getRun('r1')?.task, task);
+    });
+
     it('lets a commit that is not urgent wait for company, ten milliseconds at most', async () => {
       const { store, clock } = stock.take();
       await store.commit(GROUND);
