@@ -154,6 +154,7 @@ describe('the tail', () => {
 /** Attaching takes ptrace, which some hosts allow to parents only; an executor cannot be looked into by its own user. */
 const NO_STRACE =
   IS_ROOT && spawnSync('strace', ['-V']).status === 0 ? false : 'attaching strace needs root and strace';
+const IS_STATIC = !readFileSync(EXECUTOR, 'latin1').includes('ld-linux');
 /** `echo first; seq 1 60000`. */
 const WRITTEN_BYTES =
   'first\n'.length + Array.from({ length: 60_000 }, (_, at) => `${at + 1}\n`).join('').length;
@@ -345,6 +346,21 @@ describe('trouble with the disk', () => {
       assert.equal(exit['code'], '9');
       assert.equal(Number(exit['stdout_dropped']), WRITTEN_BYTES - 'first\n'.length);
       assert.match(run.log(), /^first\n\[holdfast: \d+ bytes dropped: (Input\/output|I\/O) error\]\nlast\n$/);
+    },
+  );
+
+  it(
+    'a thread for the logs that cannot be had is asked for again, and nothing is lost',
+    { skip: NO_STRACE || (!IS_STATIC && 'the threads of this libc are made as its processes are') },
+    async () => {
+      await using run = new Run({ sh: 'seq 1 60000; echo end' });
+      const trace = join(run.root, 'trace');
+      const inject = ['-e', 'trace=clone', '-e', 'inject=clone:error=EAGAIN:when=1'];
+      spawnSync('strace', ['-D', '-f', '-qq', '-o', trace, ...inject, EXECUTOR, 'run', run.dir]);
+      await run.logged('end\n');
+      assert.equal((await run.exit())['stdout_dropped'], '0');
+      assert.equal(run.log().length, WRITTEN_BYTES - 'first\n'.length + 'end\n'.length);
+      assert.match(readFileSync(trace, 'utf8'), /CLONE_THREAD.* EAGAIN .*INJECTED/);
     },
   );
 

@@ -93,7 +93,8 @@ describe('a terminal of the task', () => {
   it('is not the business of its holder to look like an executor', async () => {
     await using run = await tty('sleep 60').started();
     const { pid } = holderOf(run);
-    assert.equal(readFileSync(`/proc/${pid}/comm`, 'utf8'), 'holdfast-tty\n');
+    // It is on its own way when the executor is ready.
+    await until('it has its name', () => readFileSync(`/proc/${pid}/comm`, 'utf8') === 'holdfast-tty\n');
     assert.equal(readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ''), 'holdfast-tty: main');
     assert.ok(!processesOf(run.runId).includes(pid));
     // Nobody but root may look into it: it is not dumpable.

@@ -34,7 +34,9 @@ describe('wake', () => {
       assert.deepEqual(await executor('wake', run.dir), { status: TOLD.ok, stderr: '' });
       await until('the socket is back', () => existsSync(sock) && statSync(sock).isSocket());
       assert.equal(statSync(sock).mode & 0o777, 0o600);
-      assert.equal((await (await run.client()).statusText())['state'], 'running');
+      // It is there a moment before anybody listens at it.
+      const client = await until('somebody listens', () => run.client().catch(() => undefined));
+      assert.equal((await client.statusText())['state'], 'running');
     }
     assert.equal((await early.statusText())['state'], 'running', 'a connection of before goes on');
     const { ino } = statSync(sock);
