@@ -86,15 +86,16 @@ static void clean_up(struct executor *x) {
 }
 
 /*
- * The record first; only then is anybody told. `status` names no result and goes before it: whoever finds the
- * record may remove the run directory, and must not find new files in it.
+ * The record first; only then is anybody told. Afterwards there is no more `status`: whoever finds the record may remove the run directory,
+ * and must not find new files in it. Of a run that has started there is none before it either: it would only say that the record comes.
  */
 static void step_recording(struct executor *x, uint64_t now) {
 	if (now < x->record_retry_ns)
 		return;
 	if (!pump_finish(x, now))
 		return;
-	(void) status_write(x);
+	if (x->outcome.result == RESULT_START_FAILED)
+		(void) status_write(x);
 	if (record_write(x, pump_is_complete(x)) < 0) {
 		x->record_retry_ns = mono_ns() + RECORD_PAUSE_NS;
 		if (x->epoll >= 0)
@@ -104,8 +105,8 @@ static void step_recording(struct executor *x, uint64_t now) {
 		_exit(1);
 	}
 	x->phase = PHASE_DONE;
-	clean_up(x);
 	answer_waits(x);
+	clean_up(x);
 	const struct outcome *o = &x->outcome;
 	if (o->result == RESULT_START_FAILED) {
 		char why[400];

@@ -161,7 +161,10 @@ bool kill_step(struct executor *x, uint64_t now) {
 	bool due = now >= x->killing.next_ns;
 	/* For an adopted tree even the question is a walk through /proc: ask it at the pace of the rounds. */
 	if (x->leader.ended && (!x->adopted || due) && tree_is_empty(x)) {
+		bool was_stuck = x->killing.stuck_count > 0;
 		x->killing.stuck_count = 0;
+		if (was_stuck)
+			(void) status_write(x);
 		return true;
 	}
 	if (!due)

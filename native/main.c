@@ -2,9 +2,9 @@
  * main.c - the executor's own commands, and its foreground process, up to the point where it stands on its own feet. All
  * other commands are the launcher's, which it hands them to as they are: whoever calls knows one program.
  *
- *   foreground process          first child            executor
- *   reads spec, claims lock --> setsid, forks -------> executor_run() or executor_adopt(): set-up, then the loop
- *   waits for one report <------------------------------- tell()
+ *   foreground process                     executor
+ *   reads spec, claims lock, forks ------> executor_run() or executor_adopt(): set-up, then the loop
+ *   waits for one report <---------------- tell()
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static struct executor executor;
@@ -24,13 +23,12 @@ static int fail(const char *what, int error) {
 }
 
 /* In the foreground process: what the executor says is our exit status. */
-static int wait_for_report(int from, pid_t child) {
+static int wait_for_report(int from) {
 	struct report report;
 	ssize_t n;
 	do {
 		n = read(from, &report, sizeof report);
 	} while (n < 0 && errno == EINTR);
-	(void) waitpid(child, NULL, 0);
 	if (n != (ssize_t) sizeof report)
 		return fail("the executor died during its set-up", -ECHILD);
 	report.why[sizeof report.why - 1] = '\0';
@@ -73,23 +71,28 @@ static pid_t fork_executor(struct executor *x) {
 	return fork();
 }
 
-/* Forks twice. Returns the exit status in the foreground process, -1 in the executor. */
+/*
+ * Forks the executor into a session that is nobody's terminal's, and which it does not lead. The launcher, and the agent, start us as the
+ * leader of a session, which is just that; a shell starts us as the leader of a group, who cannot have one: then a child of ours has it.
+ * Returns the exit status in the foreground process, -1 in the executor.
+ */
 static int daemonize(struct executor *x) {
 	int pipes[2];
 	if (pipe2(pipes, O_CLOEXEC) < 0)
 		return fail("pipe", -errno);
-	pid_t child = fork();
+	bool leads = getsid(0) == getpid() || setsid() >= 0;
+	pid_t child = leads ? fork_executor(x) : fork();
 	if (child < 0)
 		return fail("fork", -errno);
 	if (child > 0) {
 		close_fd(&pipes[1]);
-		return wait_for_report(pipes[0], child);
+		return wait_for_report(pipes[0]);
 	}
 	close_fd(&pipes[0]);
 	x->told = pipes[1];
-	if (setsid() < 0)
+	if (!leads && setsid() < 0)
 		_exit(TOLD_NO_SETUP);
-	pid_t grandchild = fork_executor(x);
+	pid_t grandchild = leads ? 0 : fork_executor(x);
 	if (grandchild != 0)
 		_exit(grandchild < 0 ? TOLD_NO_SETUP : 0);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
