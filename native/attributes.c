@@ -72,13 +72,23 @@ static void set_at_most(int resource, struct rlimit want) {
 	(void) setrlimit(resource, &want);
 }
 
-static void set_usual_limits(void) {
+static bool is_named(char *const *rlimits, const char *name) {
+	size_t len = strlen(name);
+	for (; *rlimits; rlimits++) {
+		if (strncmp(*rlimits, name, len) == 0 && (*rlimits)[len] == ' ')
+			return true;
+	}
+	return false;
+}
+
+/* Not those that the task names: a hard limit that is lowered here could not be raised again by everybody. */
+static void set_usual_limits(char *const *named) {
 	char text[32];
 	rlim_t half = read_file_at(-1, "/proc/sys/kernel/threads-max", text, sizeof text) > 0 ?
 			      (rlim_t) read_number(text, NULL) / 2 : 0;
 	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
 		/* Without /proc nobody knows how many: the agent's, then. */
-		if (limits[i].soft == HALF_OF_THREADS && half == 0)
+		if ((limits[i].soft == HALF_OF_THREADS && half == 0) || is_named(named, limits[i].name))
 			continue;
 		set_at_most(limits[i].resource, (struct rlimit){ .rlim_cur = limit_value(limits[i].soft, half),
 								 .rlim_max = limit_value(limits[i].hard, half) });
@@ -123,7 +133,7 @@ int attributes_set(struct child *c, enum stage *ret_stage) {
 	if (r < 0)
 		return r;
 	*ret_stage = STAGE_RLIMIT;
-	set_usual_limits();
+	set_usual_limits(spec->rlimits);
 	for (char **limit = spec->rlimits; *limit; limit++) {
 		(void) format_text(c->detail, sizeof c->detail, "%s", *limit);
 		if ((r = set_limit(*limit)) < 0)

@@ -35,8 +35,10 @@ _Noreturn void child_main(struct child *c) {
 	char into[] = BECOME_INTO, join[] = BECOME_JOIN, become[] = LAUNCHER_BECOME, *none[] = { NULL };
 	/* By its title it is a part of this executor still. */
 	char *argv[] = { c->x->title, become, c->join_cgroup ? join : into, NULL };
+	char path[4096] = "";
 	int r = keep_own(c);
 	if (r == 0)
-		r = exec_launcher(argv, none, c->detail, sizeof c->detail);
+		r = exec_launcher(argv, none, path, sizeof path);
+	(void) format_text(c->detail, sizeof c->detail, "%s", path);
 	child_failed(c, STAGE_SETUP, r);
 }

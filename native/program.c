@@ -66,6 +66,8 @@ int exec_launcher(char *const *argv, char *const *envp, char *ret_path, size_t c
 	ssize_t n = readlink("/proc/self/exe", ret_path, cap - sizeof LAUNCHER_NAME);
 	if (n < 0)
 		return -errno;
+	if ((size_t) n == cap - sizeof LAUNCHER_NAME)
+		return -ENAMETOOLONG;
 	/* Of a program that was replaced the name has more behind it, the directory has not. */
 	while (n > 0 && ret_path[n - 1] != '/')
 		n--;

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -289,14 +290,6 @@ static void finish_stream(struct executor *x, struct stream *s) {
 	(void) end_disk(x);
 }
 
-void finish_streams(struct executor *x) {
-	(void) scratch_open(x);
-	for (size_t i = 0; i < STREAMS; i++)
-		finish_stream(x, &x->logs.streams[i]);
-	for (size_t i = 0; i < STREAMS; i++)
-		close_fd(&x->logs.streams[i].fifo);
-}
-
 /* Do the `len` bytes before `end` of the file stand at the front of the pipe? Takes nothing. */
 static bool is_in_file(struct executor *x, const struct stream *s, size_t len, uint64_t end) {
 	ssize_t n = tee_off(x, s, len);
@@ -340,9 +333,22 @@ static void begin_adopted(struct executor *x) {
 		resume(x, &x->logs.streams[i]);
 }
 
+void finish_streams(struct executor *x) {
+	(void) scratch_open(x);
+	/* There was never a thread to do it. */
+	if (x->adopted && x->spec.log_dir && x->logs.dir < 0)
+		begin_adopted(x);
+	for (size_t i = 0; i < STREAMS; i++)
+		finish_stream(x, &x->logs.streams[i]);
+	for (size_t i = 0; i < STREAMS; i++)
+		close_fd(&x->logs.streams[i].fifo);
+}
+
 void *writer_main(void *executor) {
 	struct executor *x = executor;
 	sigset_t waiting;
+	/* The main thread makes its socket under a mask that is not for our files. */
+	(void) unshare(CLONE_FS);
 	(void) sigfillset(&waiting);
 	(void) sigdelset(&waiting, FINISH_SIGNAL);
 	if (x->adopted)

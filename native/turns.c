@@ -21,8 +21,11 @@
 
 /* How long the disk may take for one step, which is at most one chunk, before the task no longer waits for it. */
 #define PATIENCE_SEC 1
-/* Likewise, once the task is over. */
-#define LAST_PATIENCE_NS (2 * NS_PER_SEC)
+/* A pipe that holds less may be left as it is. One of 64 KiB may be full with half of that: each write of more than half a page takes a page. */
+#define SOON_FULL 16384U
+/* Likewise, once the task is over: what it said last is worth a wait, unless the disk had its chance already. */
+#define LAST_PATIENCE_NS (10 * NS_PER_SEC)
+#define LATE_PATIENCE_NS (2 * NS_PER_SEC)
 /* How long to wait for a thread that cannot be had. */
 #define START_PAUSE_NS NS_PER_SEC
 
@@ -129,13 +132,24 @@ void pump_late(struct executor *x, uint32_t index) {
 	atomic_store(&x->writer.state, WRITER_LATE);
 }
 
+/* Only then has the task to wait soon. */
+static bool is_nearly_full(const struct executor *x) {
+	for (size_t i = 0; i < STREAMS; i++) {
+		if (at_hand(&x->logs.streams[i]) >= SOON_FULL)
+			return true;
+	}
+	return false;
+}
+
 void pump_look(struct executor *x) {
 	struct writer *w = &x->writer;
+	/* Read first: once it is not timed any more, the writer may set the timer, and this. */
+	uint32_t timed_at = atomic_load(&w->timed_at);
 	atomic_store(&w->timed, false);
 	/* At the end there is nobody any more whom a full pipe could hold up. */
 	if (atomic_load(&w->state) != WRITER_AT_DISK || atomic_load(&w->finish))
 		return;
-	if (atomic_load(&w->steps) == atomic_load(&w->timed_at)) {
+	if (atomic_load(&w->steps) == timed_at && is_nearly_full(x)) {
 		take_over(x);
 		return;
 	}
@@ -186,7 +200,7 @@ bool pump_finish(struct executor *x, uint64_t now) {
 		return true;
 	}
 	w->seen_steps = steps;
-	w->deadline_ns = now + LAST_PATIENCE_NS;
+	w->deadline_ns = now + (atomic_load(&w->state) == WRITER_AT_DISK ? LAST_PATIENCE_NS : LATE_PATIENCE_NS);
 	return false;
 }
 

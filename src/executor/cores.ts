@@ -114,9 +114,13 @@ export class Cores {
   #giveBack(name: string): NoCores | undefined {
     const dir = join(this.#root, name);
     if (this.#version === 2) {
-      writeFileSync(join(dir, GIVEN_BACK.file), GIVEN_BACK.mark);
-      this.settle();
-      return undefined;
+      try {
+        writeFileSync(join(dir, GIVEN_BACK.file), GIVEN_BACK.mark);
+        this.settle();
+        return undefined;
+      } catch (error) {
+        return { why: `it keeps those that it has: ${describeError(error)}`, isPassing: false };
+      }
     }
     const leaf = { unified: undefined, v1: [dir] };
     const why = moveProcesses(() => leafPids(leaf), join(this.#root, this.#others));

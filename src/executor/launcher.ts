@@ -78,7 +78,7 @@ export class Launcher implements AsyncDisposable {
     const id = String(this.#lastId);
     return new Promise((resolve) => {
       let timer = clock.setTimer(withinMs, () => {
-        helper.stdin.write(`${id} kill\0`);
+        void this.#admitted.then(() => helper.stdin.write(`${id} kill\0`));
         timer = clock.setTimer(GONE_WITHIN_MS, () => {
           this.#end(id, { kind: 'unclear', detail: `${command} ${dir}: it took longer than ${withinMs} ms` });
         });

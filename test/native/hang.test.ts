@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { readProcessStat } from '../../src/base/host.js';
+import { isAlive, readProcessStat } from '../../src/base/host.js';
 import { FRAME, REPLY_BIT } from '../../src/executor/protocol.js';
 import { canHaveHangingDisk, HangingDisk, hangs } from '../helpers/hanging-disk.js';
 import { until } from '../helpers/until.js';
@@ -72,6 +72,34 @@ describe('a log disk that does not answer', { timeout: 120_000 }, () => {
       assert.equal(run.log('stderr'), '[holdfast: 3 bytes dropped: the disk did not answer]\n');
     },
   );
+
+  it('G30: what a quiet task writes meanwhile is kept, also what it says last', { skip }, async () => {
+    await using base = new Run();
+    await using disk = new HangingDisk(join(base.root, 'image'), join(base.root, 'disk'));
+    await using run = new Run(
+      {
+        cwd: base.root,
+        sh: `echo first; ${waitFor('one')}; for n in $(seq 1 40); do echo $n; sleep 0.1; done; : > written; echo last`,
+      },
+      base.root,
+      disk.dir,
+    );
+    await run.started();
+    await until('the first line is there', () => run.log() === 'first\n');
+    disk.freeze();
+    writeFileSync(join(base.root, 'one'), '');
+    await until('the task has written all', () => existsSync(join(base.root, 'written')));
+    assert.ok(hangs(run.executor.pid), 'the disk does not hang');
+    // It has ended, and the disk does not answer for longer than one that drops would be given.
+    await until('it has ended', () => !isAlive(run.workload));
+    const endedMs = performance.now();
+    await until('a while has passed', () => performance.now() - endedMs > 3_000);
+    disk.thaw();
+    const exit = await run.exit();
+    assert.deepEqual([exit['code'], exit['stdout_dropped'], exit['log_complete']], ['0', '0', '1']);
+    const lines = Array.from({ length: 40 }, (_, at) => `${at + 1}\n`).join('');
+    assert.equal(run.log(), `first\n${lines}last\n`);
+  });
 
   it(
     'G30: a stop ends in time, its record is durable and its waiters are told before it answers',

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
+  mkdirSync,
   copyFileSync,
   existsSync,
   readdirSync,
@@ -344,6 +345,32 @@ describe('what a task inherits', () => {
     const stat = readFileSync(`${proc}/stat`, 'utf8').split(' ');
     assert.deepEqual([stat[4], stat[5]], [String(run.workload.pid), String(run.workload.pid)]);
     assert.equal(readFileSync(`${proc}/oom_score_adj`, 'utf8'), '0\n');
+  });
+
+  it('G20: a limit that it names is set as it is by a caller that may not raise any', async (test) => {
+    const raised = ['--memlock=unlimited:unlimited'];
+    if (spawnSync('prlimit', [...raised, '/bin/true']).status !== 0) {
+      test.skip('raising a limit needs CAP_SYS_RESOURCE, which root of a container may lack');
+      return;
+    }
+    await using run = new Run({
+      argv: ['/bin/sleep', '1000'],
+      attributes: { rlimits: [{ name: 'memlock', soft: -1, hard: -1 }], umask: 0o022, nice: undefined },
+    });
+    const lowered = ['setpriv', '--bounding-set', '-sys_resource'];
+    execFileSync('prlimit', [...raised, ...lowered, EXECUTOR, 'run', run.dir]);
+    const limits = readFileSync(`/proc/${run.workload.pid}/limits`, 'utf8');
+    assert.match(limits, /^Max locked memory +unlimited +unlimited/m);
+  });
+
+  it('starts from a directory with a long name', async () => {
+    await using run = new Run({ sh: 'exit 3' });
+    const dir = join(run.root, ...Array.from({ length: 4 }, () => 'd'.repeat(100)));
+    mkdirSync(dir, { recursive: true });
+    for (const name of ['holdfast-executor', 'holdfast-launcher'])
+      copyFileSync(join(dirname(EXECUTOR), name), join(dir, name));
+    execFileSync(join(dir, 'holdfast-executor'), ['run', run.dir]);
+    assert.equal(await run.outcome(), 'exited 3');
   });
 
   it('G20: nothing of a caller that has raised, lowered and opened all it could', async () => {
