@@ -7,7 +7,6 @@ import { AgentError, describeError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import { applyChanges } from './apply.js';
 import { GroupCommit, type Written } from './group-commit.js';
-import { joinCommits, newestOf } from './joint-commits.js';
 import type { StoreLimits } from './limits.js';
 import type { Change, CommitTimes, FeedRow, StateStore, StoreTrouble, WhenRefused } from './store.js';
 import type { Tables } from './tables.js';
@@ -79,10 +78,7 @@ export class TableStore implements StateStore {
     return Promise.resolve();
   }
 
-  /**
-   * One transaction; each commit in it is undone alone when it breaks a rule. Those that only tell more of allocs are
-   * applied as one, so that each alloc is described once. Throws when the disk refuses.
-   */
+  /** One transaction; each commit in it is undone alone when it breaks a rule. Throws when the disk refuses. */
   #write(commits: readonly (readonly Change[])[]): readonly Written[] {
     const { tables, limits, clock } = this.#deps;
     const nowMs = clock.wallMs();
@@ -94,15 +90,8 @@ export class TableStore implements StateStore {
         return { kind: 'bad', error };
       }
     };
-    const writeJoint = (joint: readonly (readonly Change[])[]): readonly Written[] => {
-      const [first = [], ...others] = joint;
-      if (others.length === 0) return [writeOne(first)];
-      const written = writeOne(newestOf(joint.flat()));
-      if (written.kind === 'bad') return joint.map(writeOne);
-      return [written, ...others.map((): Written => ({ kind: 'stored', rows: [] }))];
-    };
     return tables.transact(() => {
-      const written = joinCommits(commits).flatMap(writeJoint);
+      const written = commits.map(writeOne);
       tables.history.trimFeed(limits, nowMs);
       return written;
     });

@@ -19,7 +19,7 @@ test('G35: npm run bench -- --quick prints a ratio for every measure', async () 
   assert.deepEqual(measured, [
     // Each against a bare fork and exec, and against a shim a task.
     ...['start, p50', 'start, p99', 'start, p50', 'start, p99'],
-    'exit → restarted, p50',
+    'killed → running, p50',
     ...(process.getuid?.() === 0 ? ['start of exec, p50'] : []),
     ...['5 tasks at once', '5 tasks at once'],
     'stop asked → gone, p50',
