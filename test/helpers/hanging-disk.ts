@@ -25,14 +25,16 @@ export class HangingDisk implements AsyncDisposable {
 
   freeze(): void {
     const thaw = `sleep ${THAW_SECONDS}; exec fsfreeze -u "$0"`;
-    this.#watchdog = spawn('/bin/sh', ['-c', thaw, this.dir], { stdio: 'ignore' });
+    // A group of its own: it outlives whatever ends this process, and its sleep goes with it.
+    this.#watchdog = spawn('/bin/sh', ['-c', thaw, this.dir], { stdio: 'ignore', detached: true });
     execFileSync('fsfreeze', ['-f', this.dir]);
   }
 
   thaw(): void {
-    if (this.#watchdog === undefined) return;
+    const pid = this.#watchdog?.pid;
+    if (pid === undefined) return;
     execFileSync('fsfreeze', ['-u', this.dir]);
-    this.#watchdog.kill('SIGKILL');
+    process.kill(-pid, 'SIGKILL');
     this.#watchdog = undefined;
   }
 
