@@ -1,6 +1,6 @@
 /*
- * child.c - the child of an executor, as the launcher, until execve: waits at the gate, then becomes the task or says how
- * far it came. It is single-threaded, so that looking up a user, which allocates, is safe here too; that way the
+ * child.c - the child of an executor, as the launcher, until execve: prepares itself, waits at the gate, then becomes the task
+ * or says how far it came. It is single-threaded, so that looking up a user, which allocates, is safe here too; that way the
  * executor stays small, and a user database that hangs cannot hang it.
  */
 #define _GNU_SOURCE
@@ -234,11 +234,12 @@ static int become_task(struct child *c, enum stage *ret_stage) {
 	*ret_stage = STAGE_GATE;
 	if (c->x->spec.isolate & ISOLATE_PID)
 		return make_leader(c, ret_stage);
-	int r = wait_at_gate(c);
-	if (r == 0)
-		r = prepare(c, &id, ret_stage);
+	int r = prepare(c, &id, ret_stage);
 	if (r == 0 && c->x->spec.isolate & ISOLATE_MOUNTS)
 		r = rootfs_enter(c, &id, ret_stage);
+	*ret_stage = r < 0 ? *ret_stage : STAGE_GATE;
+	if (r == 0)
+		r = wait_at_gate(c);
 	return r < 0 ? r : finish(c, &id, ret_stage);
 }
 

@@ -47,7 +47,7 @@ void start_failed(struct executor *x, enum stage stage, int errnum, const char *
 	x->outcome.errnum = errnum;
 	x->outcome.detail = detail;
 	close_fd(&x->spawn.gate);
-	if (x->spawn.maker != 0)
+	if (x->spawn.maker != 0 || x->spawn.pid != 0)
 		x->leader.ended = true; /* There will be none; what was made for it is ended like a tree. */
 	if (x->leader.pid != 0 && !x->leader.ended)
 		(void) signal_leader(x, SIGKILL); /* It is on its way out; its end moves us on. */
@@ -56,7 +56,12 @@ void start_failed(struct executor *x, enum stage stage, int errnum, const char *
 }
 
 void go(struct executor *x) {
-	if (x->phase == PHASE_READY && x->spawn.maker == 0)
+	if (x->phase != PHASE_READY)
+		return;
+	x->spawn.held = false;
+	if (x->spawn.pid != 0)
+		let_through(x);
+	else if (x->spawn.maker == 0)
 		spawn_leader(x);
 }
 
@@ -88,15 +93,16 @@ static void clean_up(struct executor *x) {
 /*
  * The record first; only then is anybody told. Afterwards there is no more `status`: whoever finds the record may remove the run directory,
  * and must not find new files in it. Of a run that has started there is none before it either: it would only say that the record comes.
+ * A run that was given up behind its gate is left as one that was never started: `ready`, and nobody there.
  */
 static void step_recording(struct executor *x, uint64_t now) {
 	if (now < x->record_retry_ns)
 		return;
 	if (!pump_finish(x, now))
 		return;
-	if (x->outcome.result == RESULT_START_FAILED)
+	if (x->outcome.result == RESULT_START_FAILED && !x->given_up)
 		(void) status_write(x);
-	if (record_write(x, pump_is_complete(x)) < 0) {
+	if (!x->given_up && record_write(x, pump_is_complete(x)) < 0) {
 		x->record_retry_ns = mono_ns() + RECORD_PAUSE_NS;
 		if (x->epoll >= 0)
 			return;
@@ -127,7 +133,7 @@ static void step(struct executor *x) {
 	}
 	if (x->writer.start_ns != 0 && now >= x->writer.start_ns)
 		pump_start(x);
-	if (x->spawn.again && x->leader.pid == 0 && x->spawn.maker == 0)
+	if (x->spawn.again && x->leader.pid == 0 && x->spawn.pid == 0 && x->spawn.maker == 0)
 		spawn_leader(x);
 	if (x->stop.asked && now >= x->stop.deadline_ns && !x->killing.on && x->phase <= PHASE_RUNNING) {
 		x->stop.stage = STOP_KILL;
@@ -209,6 +215,9 @@ static void dispatch(struct executor *x, const struct epoll_event *e) {
 		return;
 	case SOURCE_TERMINAL:
 		terminal_ended(x);
+		return;
+	case SOURCE_RELEASE:
+		spawn_release(x);
 		return;
 	}
 }

@@ -53,7 +53,7 @@ struct report {
 };
 
 enum phase {
-	PHASE_READY,     /* waits for GO */
+	PHASE_READY,     /* waits for GO; the child may be there, behind its gate */
 	PHASE_STARTING,  /* the child exists, exec has not been seen */
 	PHASE_RUNNING,   /* exec happened */
 	PHASE_ENDING,    /* the leader has ended; its tree and its output have not */
@@ -107,7 +107,8 @@ enum source {
 	SOURCE_CGROUP,
 	SOURCE_LISTENER,
 	SOURCE_CLIENT,
-	SOURCE_TERMINAL
+	SOURCE_TERMINAL,
+	SOURCE_RELEASE
 };
 
 /* The first process of the workload. */
@@ -137,7 +138,10 @@ struct spawn {
 	bool died_before_exec; /* the leader was reaped before its report pipe had ended, and was not the task yet */
 	bool again;       /* start it once more without CLONE_INTO_CGROUP when this one is reaped */
 	pid_t maker; /* the one that makes init and leader of a pid namespace, until it has ended */
-	int gate;    /* write end of the leader's gate while the maker is at work, else -1 */
+	bool held;   /* nothing is let through before GO */
+	pid_t pid;   /* the leader to be, until it is on record; 0 = none */
+	int pidfd;   /* of that one */
+	int gate;    /* write end of the gate until it is opened, else -1 */
 	char detail[240]; /* what a failed start was about */
 };
 
@@ -247,14 +251,15 @@ struct executor {
 	int epoll, signals;
 	int listener;
 	uint64_t sock_device, sock_inode; /* of `sock` as we made it */
-	int told;      /* pipe to the foreground process, -1 once told */
+	int told;      /* pipe to the foreground process, or to the launcher; -1 once told */
+	int release;   /* where the launcher says GO; -1 = nowhere, or no more */
+	bool given_up; /* GO will never come: nothing has run, and nothing is put on record */
 	pid_t pid;
 	uint64_t start_ticks;
 	char *title; /* what ps shows of us, and its room */
 	size_t title_cap;
 	bool adopted;
 	bool adopted_before_exec; /* the one before us died before it knew whether exec happened */
-	const char *born_in;      /* of self_procs: the one where we need not move, NULL = none */
 	int self_procs_error;     /* of moving ourselves, 0 or errno */
 
 	enum phase phase;
@@ -295,7 +300,7 @@ int change_watch(struct executor *x, int fd, uint32_t events, enum source source
 void close_watched(struct executor *x, int *fd);
 /* Tells the foreground process its exit status; only the first call counts. */
 void tell(struct executor *x, enum told told, const char *why);
-/* Opens the gate; harmless when it is open. */
+/* GO: the task may run. Harmless when it does. */
 void go(struct executor *x);
 /* The workload could not be started. `detail` must live as long as x. */
 void start_failed(struct executor *x, enum stage stage, int errnum, const char *detail);
@@ -306,19 +311,27 @@ _Noreturn void executor_run(struct executor *x);
 _Noreturn void executor_adopt(struct executor *x);
 /*
  * The one of self_procs that an executor can be born in: on the v2 tree. Moving there afterwards waits for a grace period of RCU, some
- * 10 ms. Notes it in x->born_in. -1 when there is none.
+ * 10 ms. -1 when there is none.
  */
-int open_birth_group(struct executor *x);
-/* Moves this process where executors are to be, unless it was born there. 0 or -errno; all of it is best effort. */
+int open_birth_group(const struct executor *x);
+/* Moves this process where executors are to be, unless it is there. 0 or -errno; all of it is best effort. */
 int join_self_procs(const struct executor *x);
 
-/* spawn.c: starts the child and lets it run once it is on record. Calls start_failed itself. */
+/* spawn.c: makes the child, and lets it run once it is on record, unless it is held. Calls start_failed itself. */
 void spawn_leader(struct executor *x);
+/* Makes the child and holds it until GO comes from the launcher. */
+void spawn_held(struct executor *x);
+/* The launcher has said GO, or never will. */
+void spawn_release(struct executor *x);
+/* Puts the leader on record, and only then opens its gate. Nothing while there is none, or it is held. */
+void let_through(struct executor *x);
 /*
  * Like fork, with a pidfd, and into the cgroup (-1 = none) when it can be: some kernels kill what is born so at once. Returns the pid
  * (0 in the child) or -errno.
  */
 pid_t clone_child(int cgroup, int *ret_pidfd, bool *ret_into_cgroup);
+/* The leader to be has ended. */
+void spawn_lost(struct executor *x);
 /* The report pipe is readable. */
 void spawn_report(struct executor *x);
 /* The leader is about to be reaped: /proc will not show any more what it was. */

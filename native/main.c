@@ -2,9 +2,13 @@
  * main.c - the executor's own commands, and its foreground process, up to the point where it stands on its own feet. All
  * other commands are the launcher's, which it hands them to as they are: whoever calls knows one program.
  *
- *   foreground process                     executor
- *   reads spec, claims lock, forks ------> executor_run() or executor_adopt(): set-up, then the loop
- *   waits for one report <---------------- tell()
+ *   run, adopt: foreground process         executor
+ *     reads spec, claims lock, forks ----> executor_run() or executor_adopt(): set-up, then the loop
+ *     waits for one report <-------------- tell()
+ *   start: the launcher                    executor
+ *     starts it -------------------------> reads spec, claims lock, executor_run(): set-up, makes the child
+ *     says GO, or never will ------------> spawn_release()
+ *     reads one report <------------------ tell()
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -41,7 +45,7 @@ static int wait_for_report(int from) {
  * Forks the executor, where it can be into its cgroup. One that was killed at its birth has said nothing and done nothing, and is made
  * again the old way. Returns the pid (0 in the executor) or less.
  */
-static pid_t fork_executor(struct executor *x) {
+static pid_t fork_executor(const struct executor *x) {
 	int alive[2], pidfd = -1;
 	bool is_born_there = false;
 	AUTO_FD group = open_birth_group(x);
@@ -52,8 +56,6 @@ static pid_t fork_executor(struct executor *x) {
 			close_fd(&alive[0]);
 			(void) write_full(alive[1], &byte, 1);
 			close_fd(&alive[1]);
-			if (!is_born_there)
-				x->born_in = NULL;
 			return 0;
 		}
 		close_fd(&pidfd);
@@ -67,8 +69,31 @@ static pid_t fork_executor(struct executor *x) {
 		if (pid > 0 && n != 0)
 			return pid;
 	}
-	x->born_in = NULL;
 	return fork();
+}
+
+static int silence(void) {
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd < 3; fd++) {
+		if (null < 0 || dup2(null, fd) < 0)
+			return -errno;
+	}
+	if (null > 2)
+		(void) close(null);
+	return 0;
+}
+
+/*
+ * Started by the launcher, as the leader of a session, which is no harm: no terminal is ever opened without O_NOCTTY. It says GO on our
+ * standard input, and reads our report from our standard error. Returns the exit status after a fault, -1 when all is well.
+ */
+static int take_pipes(struct executor *x) {
+	x->release = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	x->told = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (x->release < 0 || x->told < 0)
+		return fail("pipes", -errno);
+	int r = silence();
+	return r < 0 ? fail("/dev/null", r) : -1;
 }
 
 /*
@@ -95,13 +120,8 @@ static int daemonize(struct executor *x) {
 	pid_t grandchild = leads ? 0 : fork_executor(x);
 	if (grandchild != 0)
 		_exit(grandchild < 0 ? TOLD_NO_SETUP : 0);
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; fd < 3; fd++) {
-		if (null < 0 || dup2(null, fd) < 0)
-			_exit(TOLD_NO_SETUP);
-	}
-	if (null > 2)
-		(void) close(null);
+	if (silence() < 0)
+		_exit(TOLD_NO_SETUP);
 	return -1;
 }
 
@@ -143,7 +163,8 @@ int main(int argc, char **argv, char **envp) {
 		return write_full(STDOUT_FILENO, line, (size_t) n) == 0 ? 0 : 1;
 	}
 	bool adopt = argc == 3 && strcmp(argv[1], "adopt") == 0;
-	if (!adopt && (argc != 3 || strcmp(argv[1], "run") != 0)) {
+	bool start = argc == 3 && strcmp(argv[1], "start") == 0;
+	if (!adopt && !start && (argc != 3 || strcmp(argv[1], "run") != 0)) {
 		char path[4096];
 		return fail(path, exec_launcher(argv, envp, path, sizeof path));
 	}
@@ -156,7 +177,7 @@ int main(int argc, char **argv, char **envp) {
 	if (status == TOLD_OK)
 		status = claim(x, adopt);
 	if (status == TOLD_OK)
-		status = daemonize(x);
+		status = start ? take_pipes(x) : daemonize(x);
 	if (status >= 0)
 		return status;
 	if (!adopt && terminal_make(x)) {

@@ -24,9 +24,9 @@ bool is_before_exec(const struct proc_stat *stat) {
 }
 
 void program_init(struct executor *x) {
-	x->dir = x->lock = x->epoll = x->signals = x->listener = x->told = -1;
+	x->dir = x->lock = x->epoll = x->signals = x->listener = x->told = x->release = -1;
 	x->terminal.pidfd = x->terminal.master = x->terminal.slave = x->terminal.ready = -1;
-	x->leader.pidfd = x->spawn.report = x->spawn.gate = x->cgroup_events = -1;
+	x->leader.pidfd = x->spawn.report = x->spawn.gate = x->spawn.pidfd = x->cgroup_events = -1;
 	x->logs.dir = x->logs.scratch[0] = x->logs.scratch[1] = -1;
 	static const char *const names[STREAMS] = { "stdout", "stderr" };
 	for (size_t i = 0; i < STREAMS; i++)

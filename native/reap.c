@@ -81,7 +81,7 @@ void reap(struct executor *x) {
 		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
 			return;
 		/* What the child still said about its start is read while /proc still shows what it was. */
-		if (info.si_pid == x->leader.pid || x->spawn.maker != 0)
+		if (info.si_pid == x->leader.pid || info.si_pid == x->spawn.pid || x->spawn.maker != 0)
 			spawn_report(x);
 		if (info.si_pid == x->leader.pid)
 			spawn_note_death(x);
@@ -89,6 +89,8 @@ void reap(struct executor *x) {
 			return;
 		if (info.si_pid == x->spawn.maker)
 			x->spawn.maker = 0;
+		else if (info.si_pid == x->spawn.pid)
+			spawn_lost(x);
 		else if (info.si_pid == x->init.pid)
 			x->init.pid = 0;
 		else if (info.si_pid == x->leader.pid && !x->leader.ended) {

@@ -41,7 +41,7 @@ static int set_signals(struct executor *x) {
 	return x->signals < 0 ? -errno : watch(x, x->signals, EPOLLIN, SOURCE_SIGNALS, 0);
 }
 
-int open_birth_group(struct executor *x) {
+int open_birth_group(const struct executor *x) {
 	for (char **procs = x->spec.self_procs; *procs; procs++) {
 		char dir[4096];
 		struct statfs fs;
@@ -49,19 +49,31 @@ int open_birth_group(struct executor *x) {
 		if (!end || format_text(dir, sizeof dir, "%.*s", (int) (end - *procs), *procs) >= (int) sizeof dir)
 			continue;
 		int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC) {
-			x->born_in = *procs;
+		if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC)
 			return fd;
-		}
 		close_fd(&fd);
 	}
 	return -1;
 }
 
+/* Is the directory of `procs` the group that we are in on the v2 tree? `groups` is /proc/self/cgroup, which has paths from a mount on. */
+static bool is_in(const char *groups, const char *procs) {
+	const char *mine = strstr(groups, "0::/"), *end = strrchr(procs, '/');
+	if (!mine || !end || (mine != groups && mine[-1] != '\n'))
+		return false;
+	mine += strlen("0::");
+	size_t len = strcspn(mine, "\n");
+	return len > 1 && len <= (size_t) (end - procs) && strncmp(end - len, mine, len) == 0 &&
+	       strcmp(end, "/cgroup.procs") == 0;
+}
+
 int join_self_procs(const struct executor *x) {
+	char groups[4096];
 	int result = 0;
+	if (read_file_at(-1, "/proc/self/cgroup", groups, sizeof groups) < 0)
+		groups[0] = '\0';
 	for (char **procs = x->spec.self_procs; *procs; procs++) {
-		int r = *procs == x->born_in ? 0 : write_file(*procs, "0");
+		int r = is_in(groups, *procs) ? 0 : write_file(*procs, "0");
 		if (r < 0)
 			result = r;
 	}
@@ -129,6 +141,8 @@ _Noreturn void executor_run(struct executor *x) {
 	}
 	if (r < 0) {
 		start_failed(x, stage, -r, detail);
+	} else if (x->release >= 0) {
+		spawn_held(x);
 	} else if (x->spec.gate) {
 		tell(x, TOLD_OK, NULL);
 	} else {

@@ -80,14 +80,16 @@ pid_t clone_child(int cgroup, int *ret_pidfd, bool *ret_into_cgroup) {
 	return (pid_t) pid;
 }
 
-/* Puts the child on record. Only after this may it run. */
-static int record_child(struct executor *x, pid_t pid, int pidfd) {
+/* Puts the leader on record. Only after this may it run. */
+static int record_leader(struct executor *x) {
 	struct proc_stat stat;
-	int r = proc_stat_read(pid, &stat);
+	int r = proc_stat_read(x->spawn.pid, &stat);
 	if (r < 0)
 		return r;
-	x->leader.pid = pid;
-	x->leader.pidfd = pidfd;
+	x->leader.pid = x->spawn.pid;
+	x->leader.pidfd = x->spawn.pidfd;
+	x->spawn.pid = 0;
+	x->spawn.pidfd = -1;
 	x->leader.start_ticks = stat.start_ticks;
 	x->leader.started_at_ns = wall_ns();
 	x->leader.started_mono_ns = mono_ns();
@@ -100,27 +102,43 @@ static int open_gate(int gate, size_t children) {
 	return write(gate, "\0", children) < 0 && errno != EPIPE ? -errno : 0;
 }
 
-/* The maker has made process 1 and the leader of a new pid namespace. Both are children of ours, at the gate. */
-static void made(struct executor *x, const struct spawn_report *rep) {
-	struct proc_stat stat;
-	int r = proc_stat_read(rep->init, &stat);
-	if (r == 0) {
-		x->init = (struct init){ .pid = rep->init, .start_ticks = stat.start_ticks };
-		int pidfd = pidfd_of(rep->leader);
-		r = pidfd < 0 ? pidfd : record_child(x, rep->leader, pidfd);
-	}
+void let_through(struct executor *x) {
+	if (x->spawn.held || x->spawn.pid == 0)
+		return;
+	int r = record_leader(x);
 	if (r == 0)
-		r = open_gate(x->spawn.gate, 2);
+		r = open_gate(x->spawn.gate, x->init.pid != 0 ? 2 : 1);
 	close_fd(&x->spawn.gate);
 	if (r < 0)
 		start_failed(x, STAGE_STATUS, -r, stage_name(STAGE_STATUS));
 }
 
+/* The maker has made process 1 and the leader of a new pid namespace. Both are children of ours, at the gate. */
+static void made(struct executor *x, const struct spawn_report *rep) {
+	struct proc_stat stat;
+	int r = proc_stat_read(rep->init, &stat), pidfd = r < 0 ? r : pidfd_of(rep->leader);
+	if (pidfd < 0) {
+		start_failed(x, STAGE_STATUS, -pidfd, stage_name(STAGE_STATUS));
+		return;
+	}
+	x->init = (struct init){ .pid = rep->init, .start_ticks = stat.start_ticks };
+	x->spawn.pid = rep->leader;
+	x->spawn.pidfd = pidfd;
+	let_through(x);
+}
+
+void spawn_lost(struct executor *x) {
+	/* Process 1 of its namespace, which waits there too, leaves as well; the end of the report pipe says what follows. */
+	close_fd(&x->spawn.gate);
+	close_fd(&x->spawn.pidfd);
+	x->spawn.pid = 0;
+}
+
 void spawn_leader(struct executor *x) {
 	int gate[2] = { -1, -1 }, report[2] = { -1, -1 }, pidfd = -1;
 	AUTO_FD cgroup = -1;
-	bool retry = x->spawn.again;
-	x->spawn = (struct spawn){ .report = -1, .gate = -1 };
+	bool retry = x->spawn.again, held = x->spawn.held;
+	x->spawn = (struct spawn){ .report = -1, .gate = -1, .pidfd = -1, .held = held };
 	if (x->spec.cgroup && !retry) {
 		cgroup = open(x->spec.cgroup, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (cgroup < 0) {
@@ -148,29 +166,53 @@ void spawn_leader(struct executor *x) {
 	close_fd(&gate[0]);
 	close_fd(&report[1]);
 	(void) fcntl(report[0], F_SETFL, O_NONBLOCK);
-	bool makes = (x->spec.isolate & ISOLATE_PID) != 0;
-	enum stage stage = pid < 0 ? STAGE_CLONE : STAGE_STATUS;
-	int r = pid < 0 ? (int) pid : 0;
-	if (r == 0 && makes) {
-		x->spawn.maker = pid;
+	int r = pid < 0 ? (int) pid : watch(x, report[0], EPOLLIN, SOURCE_REPORT, 0);
+	if (r < 0) {
+		enum stage stage = pid < 0 ? STAGE_CLONE : STAGE_STATUS;
+		/* A child that is there leaves when its gate is closed. */
+		close_fd(&gate[1]);
+		close_fd(&report[0]);
 		close_fd(&pidfd);
-	} else if (r == 0) {
-		r = record_child(x, pid, pidfd);
-	}
-	if (r == 0 && (r = watch(x, report[0], EPOLLIN, SOURCE_REPORT, 0)) == 0)
-		x->spawn.report = report[0];
-	/* The gate is the last step: a start that fails has let nothing run. */
-	if (r == 0 && makes) {
-		x->spawn.gate = gate[1];
+		start_failed(x, stage, -r, stage_name(stage));
 		return;
 	}
-	if (r == 0)
-		r = open_gate(gate[1], 1);
-	close_fd(&gate[1]);
+	x->spawn.report = report[0];
+	x->spawn.gate = gate[1];
+	if (x->spec.isolate & ISOLATE_PID) {
+		x->spawn.maker = pid;
+		close_fd(&pidfd);
+		return;
+	}
+	x->spawn.pid = pid;
+	x->spawn.pidfd = pidfd;
+	let_through(x);
+}
+
+void spawn_held(struct executor *x) {
+	x->spawn.held = true;
+	(void) fcntl(x->release, F_SETFL, O_NONBLOCK);
+	int r = watch(x, x->release, EPOLLIN, SOURCE_RELEASE, 0);
 	if (r < 0) {
-		close_fd(&report[0]);
-		x->spawn.report = -1;
-		start_failed(x, stage, -r, stage_name(stage));
+		start_failed(x, STAGE_SETUP, -r, "the launcher's word");
+		return;
+	}
+	/* GO may be there. */
+	spawn_release(x);
+	if (x->release >= 0)
+		spawn_leader(x);
+}
+
+void spawn_release(struct executor *x) {
+	char byte;
+	ssize_t n = read(x->release, &byte, 1);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	close_watched(x, &x->release);
+	if (n == 1) {
+		go(x);
+	} else if (x->phase == PHASE_READY && x->spawn.held) {
+		x->given_up = true;
+		start_failed(x, STAGE_GATE, ECANCELED, "given up before its start");
 	}
 }
 

@@ -57,7 +57,7 @@ bool terminal_make(struct executor *x) {
 	int master = -1, slave = -1, ready[2] = { -1, -1 };
 	if (x->spec.tty_columns <= 0)
 		return false;
-	int r = setsid() < 0 ? -errno : open_terminal(&x->spec, &master, &slave);
+	int r = getsid(0) != getpid() && setsid() < 0 ? -errno : open_terminal(&x->spec, &master, &slave);
 	if (r == 0 && pipe2(ready, O_CLOEXEC) < 0)
 		r = -errno;
 	pid_t executor = r < 0 ? -1 : fork();
@@ -67,6 +67,7 @@ bool terminal_make(struct executor *x) {
 		/* Above all the lock must not stay held by the holder, nor the foreground process wait for it. */
 		close_fd(&x->lock);
 		close_fd(&x->told);
+		close_fd(&x->release);
 		close_fd(&slave);
 		close_fd(&ready[1]);
 		t->master = master;

@@ -125,6 +125,14 @@ export interface DriverFingerprint {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
+/** A run that is set up and has not been started. One of the two is called, once. */
+export interface PreparedStart {
+  /** As `Driver.start`. */
+  start(emit: EmitTaskEvent): Promise<DriverHandle>;
+  /** The intent was refused: removes what is there, as far as it can. */
+  giveUp(): Promise<void>;
+}
+
 export interface Driver {
   readonly name: string;
   /** The signal used when a task names none. */
@@ -137,6 +145,12 @@ export interface Driver {
    * @throws AgentError start_failed, driver_config_invalid, executor_failed; `recoverable` decides about a retry
    */
   start(config: TaskConfig, emit: EmitTaskEvent): Promise<DriverHandle>;
+  /**
+   * Sets one run up while its intent is being stored; absent = there is nothing to gain. When the agent dies before
+   * `start`, nothing of the task has run, and `recover` calls it never started, if it is ever asked.
+   * @throws AgentError as `start`
+   */
+  prepare?(config: TaskConfig): Promise<PreparedStart>;
   /**
    * Finds out what became of a run, after a restart of the agent. Idempotent, may be called again after
    * `unreachable`. Never starts a second copy and never signals a process it has not identified.

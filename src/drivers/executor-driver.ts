@@ -15,7 +15,7 @@ import type { KnownRun } from '../executor/facts.js';
 import { IN_FORCE_KEY } from '../executor/in-force.js';
 import type { InForce } from '../executor/in-force-record.js';
 import { DEFAULT_UMASK, type SpecIsolation } from '../executor/isolation.js';
-import { launchRun, type LaunchRequest } from '../executor/launch.js';
+import { prepareRun, type LaunchRequest, type PreparedRun } from '../executor/launch.js';
 import { RUN_ID_VARIABLE } from '../executor/processes.js';
 import { resolveRun } from '../executor/resolve.js';
 import { runDirOf } from '../executor/run-dir.js';
@@ -27,6 +27,7 @@ import type {
   DriverFingerprint,
   DriverHandle,
   EmitTaskEvent,
+  PreparedStart,
   Recovered,
   TaskConfig,
 } from './driver.js';
@@ -76,9 +77,26 @@ export abstract class ExecutorDriver implements Driver {
   /** @throws AgentError driver_config_invalid, start_failed */
   protected abstract plan(config: TaskConfig): Promise<ProgramPlan>;
 
-  async start(config: TaskConfig, emit: EmitTaskEvent): Promise<DriverHandle> {
+  async prepare(config: TaskConfig): Promise<PreparedStart> {
     const request = await this.#request(config);
-    const launched = await launchRun(this.#deps, request);
+    const prepared = await prepareRun(this.#deps, request);
+    return {
+      start: (emit) => this.#start(config, { request, prepared }, emit),
+      giveUp: () => prepared.giveUp(),
+    };
+  }
+
+  async start(config: TaskConfig, emit: EmitTaskEvent): Promise<DriverHandle> {
+    const prepared = await this.prepare(config);
+    return prepared.start(emit);
+  }
+
+  async #start(
+    config: TaskConfig,
+    { request, prepared }: { readonly request: LaunchRequest; readonly prepared: PreparedRun },
+    emit: EmitTaskEvent,
+  ): Promise<DriverHandle> {
+    const launched = await prepared.launch();
     const run = {
       runId: config.runId,
       runDir: request.runDir,
@@ -232,7 +250,7 @@ export abstract class ExecutorDriver implements Driver {
               maxFiles: logs.maxFiles,
               maxBytes: logs.maxFileSizeMib * BYTES_PER_MIB,
             },
-        // The intent is stored: a start that the agent does not live to see is found by its run directory.
+        // The gate of agents is the launcher's word; a frame opens those that are started by hand.
         gate: false,
         leftovers: config.leftovers,
         ...(config.leftoversTimeoutMs === undefined ? {} : { leftoversMs: config.leftoversTimeoutMs }),

@@ -132,14 +132,15 @@ export class Cgroups {
   }
 
   /**
-   * Puts the process that executors descend from where programs without cores of their own are born (cgroup v1). Best
-   * effort: without it they may use reserved cores as well. Not synchronous: the kernel takes its time, 10 ms here.
+   * Puts the process that executors descend from where they belong, and where programs without cores of their own are born
+   * (cgroup v1). Best effort: executors move by themselves if they must, and without it they may use reserved cores as
+   * well. Not synchronous: the kernel takes its time, 10 ms here.
    */
   async admitLauncher(pid: number): Promise<void> {
-    try {
-      if (this.#cores?.othersTasks !== undefined) await writeFile(this.#cores.othersTasks, String(pid));
-    } catch {
-      // It has just ended.
+    const others = this.#cores?.othersTasks;
+    for (const file of [...this.executorProcs, ...(others === undefined ? [] : [others])]) {
+      // It has just ended, or may not be moved.
+      await writeFile(file, String(pid)).catch(() => undefined);
     }
   }
 

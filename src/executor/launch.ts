@@ -1,6 +1,7 @@
 /**
- * Owns the start of one run: run directory, cgroup leaf, executor. On failure nothing is left behind; when it is not
- * clear what happened, it says so and leaves everything in place for resolve.ts.
+ * Owns the start of one run: run directory, cgroup leaf, executor. All of it may be set up while the intent is being stored,
+ * behind a gate that is opened afterwards. On failure nothing is left behind; when it is not clear what happened, it says so
+ * and leaves everything in place for resolve.ts.
  */
 import { isAbsolute } from 'node:path';
 import type { Clock } from '../base/clock.js';
@@ -11,7 +12,7 @@ import type { CgroupLimits, LimitName } from './cgroup-limits.js';
 import { joinFilesOf, type Cgroups, type CreatedLeaf, type PlannedLeaf } from './cgroups.js';
 import type { ExecutorStatus, StartFailedRecord } from './exit-record.js';
 import { EXECUTOR_EXIT, runForeground } from './foreground.js';
-import type { Launcher } from './launcher.js';
+import type { HeldStart, Launcher } from './launcher.js';
 import { encodeSpec, type ExecutorSpec } from './protocol.js';
 import { readExitFile, readStatusFile, removeRunDir, makeRunDir, writeSpec } from './run-dir.js';
 
@@ -52,36 +53,61 @@ export type LaunchOutcome =
 /** A start takes milliseconds; a disk that hangs may make it seconds. */
 const LAUNCH_WITHIN_MS = 30_000;
 
+/** A run of which everything is there, mostly its executor too, but the task. One of the two is called, once. */
+export interface PreparedRun {
+  /** Starts the task. The intent is durable before this is called. Never rejects. */
+  launch(): Promise<LaunchOutcome>;
+  /** Removes all of it; nothing has run. What cannot be removed now is left to the next sweep. */
+  giveUp(): Promise<void>;
+}
+
 /**
- * Starts one run. The intent is durable before this is called.
+ * Sets up one run. The intent may still be on its way to the store: until `launch` nothing of the task runs, and when this
+ * agent dies first the executor leaves by itself, and the sweep removes what is there.
  * @throws AgentError executor_failed, start_failed; nothing is left behind then
  */
-export async function launchRun(deps: LaunchDeps, request: LaunchRequest): Promise<LaunchOutcome> {
+export async function prepareRun(deps: LaunchDeps, request: LaunchRequest): Promise<PreparedRun> {
   if (!isAbsolute(request.spec.path) && (request.spec.isolation?.search.length ?? 0) === 0)
     throw new AgentError('start_failed', `the path of a program must be absolute: ${request.spec.path}`);
   const created = await prepare(deps, request);
-  // From here on it may run: a fault of ours must not look like a start that failed.
-  return spawnExecutor(deps, request, created).catch((error: unknown): LaunchOutcome => ({
-    kind: 'unclear',
-    detail: describeError(error),
-    leaf: created?.leaf,
-  }));
+  failpoint('run.before_spawn');
+  const held = deps.launcher?.hold(request.runDir);
+  return {
+    // From here on it may run: a fault of ours must not look like a start that failed.
+    launch: () =>
+      startTask(deps, request, { created, held }).catch((error: unknown): LaunchOutcome => ({
+        kind: 'unclear',
+        detail: describeError(error),
+        leaf: created?.leaf,
+      })),
+    giveUp: async () => {
+      const end = await held?.drop(LAUNCH_WITHIN_MS);
+      if (end?.kind !== 'unclear') await cleanUp(deps, request, created);
+    },
+  };
 }
 
-async function spawnExecutor(
+interface Prepared {
+  readonly created: CreatedLeaf | undefined;
+  readonly held: HeldStart | undefined;
+}
+
+async function startTask(
   deps: LaunchDeps,
   request: LaunchRequest,
-  created: CreatedLeaf | undefined,
+  { created, held }: Prepared,
 ): Promise<LaunchOutcome> {
-  failpoint('run.before_spawn');
-  const end = await runForeground({
-    clock: deps.clock,
-    executorPath: deps.executorPath,
-    launcher: deps.launcher,
-    command: 'run',
-    runDir: request.runDir,
-    withinMs: LAUNCH_WITHIN_MS,
-  });
+  const end =
+    held === undefined
+      ? await runForeground({
+          clock: deps.clock,
+          executorPath: deps.executorPath,
+          launcher: deps.launcher,
+          command: 'run',
+          runDir: request.runDir,
+          withinMs: LAUNCH_WITHIN_MS,
+        })
+      : await held.go(LAUNCH_WITHIN_MS);
   failpoint('run.after_spawn');
   if (end.kind === 'unclear') return { kind: 'unclear', detail: end.detail, leaf: created?.leaf };
   switch (end.code) {

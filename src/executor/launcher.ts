@@ -1,7 +1,7 @@
 /**
- * Owns the helper process that starts foreground processes: forking a small process is cheap, forking this one costs
- * about a millisecond in which nothing else happens. Only a shortcut: where there is no helper, or it has died,
- * foreground.ts starts them itself.
+ * Owns the helper process that starts executors: forking a small process is cheap, forking this one costs about a
+ * millisecond in which nothing else happens; and it can hold an executor that is set up until the task may run. Only a
+ * shortcut: where there is no helper, or it has died, foreground.ts starts them itself.
  */
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
@@ -12,6 +12,20 @@ import type { ExecutorCommand, ForegroundEnd } from './foreground.js';
 
 /** How long a foreground process that was killed may take to be gone before nothing more is expected of the helper. */
 const GONE_WITHIN_MS = 2_000;
+
+/**
+ * So many executors may wait for their word at once. It has twice as many slots (native/launch.c): the word must never wait
+ * behind those that wait for it.
+ */
+const MOST_HELD = 32;
+
+/** An executor that is being set up, or is, and runs nothing before it is told to. */
+export interface HeldStart {
+  /** Lets the task run. Resolves with what came of the start. Call once, unless `drop` was called. Never rejects. */
+  go(withinMs: number): Promise<ForegroundEnd>;
+  /** It shall never run. Resolves when its executor has left, or did not within a while. Never rejects. */
+  drop(withinMs: number): Promise<ForegroundEnd>;
+}
 
 type Helper = ChildProcessByStdio<Writable, Readable, null>;
 
@@ -27,6 +41,7 @@ export interface LauncherDeps {
 export class Launcher implements AsyncDisposable {
   readonly #deps: LauncherDeps;
   readonly #waiting = new Map<string, (end: ForegroundEnd) => void>();
+  #held = 0;
   #admitted: Promise<void> = Promise.resolve();
   #helper: Helper | undefined;
   #isReady = false;
@@ -73,22 +88,60 @@ export class Launcher implements AsyncDisposable {
     const helper = this.#helper;
     if (helper === undefined)
       return Promise.resolve({ kind: 'unclear', detail: 'the launcher is not there' });
-    const { clock } = this.#deps;
+    const { id, ended } = this.#ask(helper, `${command} ${dir}`);
+    return this.#within(helper, { id, ended, what: `${command} ${dir}` }, withinMs);
+  }
+
+  /**
+   * Starts an executor for the run of that directory, which sets itself up and then waits. When this agent dies first, it
+   * leaves, and nothing has run. Undefined = it cannot be done now, also when too many wait.
+   */
+  hold(dir: string): HeldStart | undefined {
+    const helper = this.#helper;
+    if (helper === undefined || !this.#isReady || this.#held >= MOST_HELD) return undefined;
+    const call = { ...this.#ask(helper, `start ${dir}`), what: `start ${dir}` };
+    this.#held += 1;
+    const tell = (word: 'go' | 'drop', withinMs: number): Promise<ForegroundEnd> => {
+      this.#held -= 1;
+      this.#write(helper, `${call.id} ${word}`);
+      return this.#within(helper, call, withinMs);
+    };
+    return {
+      go: (withinMs) => tell('go', withinMs),
+      drop: (withinMs) => tell('drop', withinMs),
+    };
+  }
+
+  #ask(helper: Helper, what: string): { readonly id: string; readonly ended: Promise<ForegroundEnd> } {
     this.#lastId += 1;
     const id = String(this.#lastId);
-    return new Promise((resolve) => {
-      let timer = clock.setTimer(withinMs, () => {
-        void this.#admitted.then(() => helper.stdin.write(`${id} kill\0`));
-        timer = clock.setTimer(GONE_WITHIN_MS, () => {
-          this.#end(id, { kind: 'unclear', detail: `${command} ${dir}: it took longer than ${withinMs} ms` });
-        });
-      });
-      this.#waiting.set(id, (end) => {
-        timer[Symbol.dispose]();
-        resolve(end);
-      });
-      void this.#admitted.then(() => helper.stdin.write(`${id} ${command} ${dir}\0`));
+    const ended = new Promise<ForegroundEnd>((resolve) => {
+      this.#waiting.set(id, resolve);
     });
+    this.#write(helper, `${id} ${what}`);
+    return { id, ended };
+  }
+
+  #write(helper: Helper, message: string): void {
+    void this.#admitted.then(() => helper.stdin.write(`${message}\0`));
+  }
+
+  /** Its end; after `withinMs` it is ended, and nothing is known of what it has done. */
+  async #within(
+    helper: Helper,
+    call: { readonly id: string; readonly ended: Promise<ForegroundEnd>; readonly what: string },
+    withinMs: number,
+  ): Promise<ForegroundEnd> {
+    const { clock } = this.#deps;
+    let timer = clock.setTimer(withinMs, () => {
+      this.#write(helper, `${call.id} kill`);
+      timer = clock.setTimer(GONE_WITHIN_MS, () => {
+        this.#end(call.id, { kind: 'unclear', detail: `${call.what}: it took longer than ${withinMs} ms` });
+      });
+    });
+    const end = await call.ended;
+    timer[Symbol.dispose]();
+    return end;
   }
 
   /**

@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { AgentError, describeError, isRecoverable } from '../base/errors.js';
 import { signalNumber } from '../base/signals.js';
-import type { Driver, DriverHandle, Recovered } from '../drivers/driver.js';
+import type { Driver, DriverHandle, PreparedStart, Recovered, TaskConfig } from '../drivers/driver.js';
 import type { ExecOptions, ExecResult } from '../drivers/sessions.js';
 import type { TaskEvent } from '../events/task-event.js';
 import type { Session, SessionRequest } from '../executor/session.js';
@@ -27,6 +27,7 @@ export interface RunInHandDeps {
 
 export class RunInHand {
   readonly #deps: RunInHandDeps;
+  #prepared: Promise<PreparedStart> | undefined;
   #handle: DriverHandle | undefined;
   /** The limits that the latest start was given. */
   #startedWith: Task['resources'] | undefined;
@@ -37,14 +38,36 @@ export class RunInHand {
     this.#deps = deps;
   }
 
+  /**
+   * Sets up a run while its intent is being stored; nothing of the task runs before `start`. One of `start` and `giveUp`
+   * follows; what went wrong is told by that.
+   */
+  prepare(runId: string): void {
+    const { driver } = this.#deps;
+    this.#prepared = driver.prepare === undefined ? undefined : this.#setUp(driver.prepare.bind(driver), runId);
+    this.#prepared?.catch(() => undefined);
+  }
+
+  /** The intent was refused. */
+  async giveUp(): Promise<void> {
+    const prepared = this.#prepared;
+    this.#prepared = undefined;
+    // What could not be set up, or is not let go of now, holds nothing that the next sweep does not find.
+    await (await prepared?.catch(() => undefined))?.giveUp().catch(() => undefined);
+  }
+
   /** Starts a run whose intent is durable. */
   async start(runId: string): Promise<void> {
-    const { driver, post, spec } = this.#deps;
+    const { post } = this.#deps;
+    const prepared = this.#prepared;
+    this.#prepared = undefined;
     try {
-      this.#startedWith = spec.task.resources;
-      const handle = await driver.start(spec.forRun(runId), (event) => {
+      const emit = (event: TaskEvent): void => {
         if (!this.#isSaid(event)) post({ kind: 'say', event });
-      });
+      };
+      const handle = await (prepared === undefined
+        ? this.#deps.driver.start(this.#configOf(runId), emit)
+        : (await prepared).start(emit));
       this.#attach(handle, 'started');
     } catch (error) {
       const text = describeError(error);
@@ -170,6 +193,17 @@ export class RunInHand {
       event.type === 'Driver' &&
       this.#deps.state().record.recentEvents.some((said) => isDeepStrictEqual(said.event, event))
     );
+  }
+
+  /** Async, so that what it throws is told by `start`. */
+  async #setUp(prepare: NonNullable<Driver['prepare']>, runId: string): Promise<PreparedStart> {
+    return prepare(this.#configOf(runId));
+  }
+
+  #configOf(runId: string): TaskConfig {
+    const { spec } = this.#deps;
+    this.#startedWith = spec.task.resources;
+    return spec.forRun(runId);
   }
 
   async #find(runId: string): Promise<Recovered> {

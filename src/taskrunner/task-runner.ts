@@ -253,6 +253,8 @@ export class TaskRunner {
       reply?.reject(new AgentError('not_running', `${this.#spec.task.name}: ${result.refused}`));
       return undefined;
     }
+    const intent = result.effects.find((effect) => effect.kind === 'start');
+    if (intent !== undefined) this.#run.prepare(intent.runId);
     const stored = await this.#journal.write(result, {
       isAwaited: reply !== undefined,
       changedRef: (runId) => this.#run.takeChangedRef(runId),
@@ -260,7 +262,10 @@ export class TaskRunner {
         for (const effect of result.effects) this.#release(effect, how);
       },
     });
-    if (typeof stored === 'object') return stored.refusal;
+    if (typeof stored === 'object') {
+      void this.#run.giveUp();
+      return stored.refusal;
+    }
     failpoint('task.before_act');
     for (const effect of result.effects) this.#perform(effect, stored, reply);
     failpoint('task.after_act');
