@@ -40,8 +40,9 @@
 #define WAKE_SIGNAL SIGUSR1
 /* To ourselves: it is time to look at what the writer does. */
 #define LOOK_SIGNAL SIGALRM
-/* Room for a status text. */
+/* Room for a status text, and for an exit record. */
 #define STATUS_CAP 2048U
+#define RECORD_CAP 8192U
 
 /* Exit statuses of the foreground process; see README.md, "Commands". */
 enum told { TOLD_OK = 0, TOLD_CLAIMED = 10, TOLD_START_FAILED = 11, TOLD_NO_SETUP = 12, TOLD_NOT_THERE = 13 };
@@ -237,8 +238,8 @@ struct writer {
 
 struct client {
 	int fd; /* -1 = free */
-	bool waiting;
-	uint16_t wait_request;
+	bool waiting, ending; /* WAIT, END are open */
+	uint16_t wait_request, end_request;
 	size_t len;
 	uint8_t *buf; /* one whole frame; apart, so that idle clients cost no memory */
 };
@@ -386,8 +387,10 @@ int listen_at_sock(struct executor *x);
 void listen_again(struct executor *x);
 void accept_clients(struct executor *x);
 void client_ready(struct executor *x, uint32_t index);
-/* Answers all open WAITs. */
+/* Answers all open WAITs: the record is durable. */
 void answer_waits(struct executor *x);
+/* Answers all open ENDs with the record, which nobody has written yet. */
+void answer_ends(struct executor *x, const char *record, size_t len);
 
 /* record.c */
 uint32_t crc32_of(const void *data, size_t len);
@@ -396,7 +399,7 @@ void status_text(const struct executor *x, struct text *t);
 int status_write(const struct executor *x);
 /* Makes exit.tmp and reserves room, so that a full disk cannot swallow the record. Best effort. */
 void record_reserve(struct executor *x);
-/* Makes `exit` durable. 0 or -errno. */
+/* Gives the record to those who asked for it, then makes `exit` durable. 0 or -errno. */
 int record_write(struct executor *x, bool log_complete);
 uint64_t read_oom_kills(const struct executor *x);
 

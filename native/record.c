@@ -1,7 +1,7 @@
 /*
  * record.c - the two files that say what became of a run. `status` is for whoever looks while it runs and is
  * replaced without fsync: after a power cut the boot id says that it is stale. `exit` is durable before
- * anybody is told.
+ * anybody is told but those who ask for the record itself, to make it durable themselves.
  */
 #define _GNU_SOURCE
 #include "executor.h"
@@ -14,8 +14,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define RECORD_CAP 8192U
 
 uint32_t crc32_of(const void *data, size_t len) {
 	const uint8_t *p = data;
@@ -248,6 +246,7 @@ int record_write(struct executor *x, bool log_complete) {
 	char buf[RECORD_CAP];
 	struct text t = { .at = buf, .cap = sizeof buf };
 	record_text(x, log_complete, &t);
+	answer_ends(x, t.at, t.len);
 	struct stat st;
 	if (fstat(x->dir, &st) == 0 && st.st_nlink == 0)
 		return 0; /* The run directory was removed: nobody is left who could read it. */

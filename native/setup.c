@@ -56,7 +56,7 @@ int open_birth_group(const struct executor *x) {
 	return -1;
 }
 
-/* Is the directory of `procs` the group that we are in on the v2 tree? `groups` is /proc/self/cgroup, which has paths from a mount on. */
+/* Is `procs`, unless it is of v1, of the group that we are in on the v2 tree? `groups` is /proc/self/cgroup, whose paths begin at the mount. */
 static bool is_in(const char *groups, const char *procs) {
 	const char *mine = strstr(groups, "0::/"), *end = strrchr(procs, '/');
 	if (!mine || !end || (mine != groups && mine[-1] != '\n'))
@@ -64,7 +64,7 @@ static bool is_in(const char *groups, const char *procs) {
 	mine += strlen("0::");
 	size_t len = strcspn(mine, "\n");
 	return len > 1 && len <= (size_t) (end - procs) && strncmp(end - len, mine, len) == 0 &&
-	       strcmp(end, "/cgroup.procs") == 0;
+	       strcmp(end, "/tasks") != 0;
 }
 
 int join_self_procs(const struct executor *x) {

@@ -28,6 +28,7 @@ enum frame_type {
 	FRAME_SIGNAL,
 	FRAME_STOP,
 	FRAME_WAIT,
+	FRAME_END,
 	FRAME_ERROR = 0x7fff,
 	FRAME_REPLY = 0x8000
 };
@@ -43,7 +44,8 @@ enum frame_tag {
 	F_TARGET,
 	F_GRACE_MS,
 	F_ERRNO,
-	F_TEXT
+	F_TEXT,
+	F_RECORD
 };
 
 static uint8_t buffers[MAX_CLIENTS][CLIENT_BUF];
@@ -84,14 +86,19 @@ static void add_int(struct reply *r, uint16_t tag, int64_t value) {
 
 static void drop_client(struct executor *x, struct client *c) {
 	close_watched(x, &c->fd);
-	c->waiting = false;
+	c->waiting = c->ending = false;
 	c->len = 0;
 }
 
+/* What stands before the fields. `len` is that of all. */
+static void put_header(uint8_t *at, size_t len, uint16_t type, uint16_t id) {
+	put_le32(at, (uint32_t) (len - 4));
+	put_le16(at + 4, (uint16_t) (type | FRAME_REPLY));
+	put_le16(at + 6, id);
+}
+
 static void send_reply(struct executor *x, struct client *c, uint16_t type, uint16_t id, struct reply *r) {
-	put_le32(r->bytes, (uint32_t) (r->len - 4));
-	put_le16(r->bytes + 4, (uint16_t) (type | FRAME_REPLY));
-	put_le16(r->bytes + 6, id);
+	put_header(r->bytes, r->len, type, id);
 	if (send(c->fd, r->bytes, r->len, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t) r->len)
 		drop_client(x, c);
 }
@@ -179,13 +186,16 @@ static void on_request(struct executor *x, struct client *c, const struct reques
 		on_stop(x, c, q);
 		return;
 	case FRAME_WAIT:
-		if (c->waiting) {
+	case FRAME_END: {
+		bool *open = q->type == FRAME_WAIT ? &c->waiting : &c->ending;
+		if (*open) {
 			send_error(x, c, q->id, EBUSY);
 			return;
 		}
-		c->waiting = true;
-		c->wait_request = q->id;
+		*open = true;
+		*(q->type == FRAME_WAIT ? &c->wait_request : &c->end_request) = q->id;
 		return;
+	}
 	default:
 		send_error(x, c, q->id, EOPNOTSUPP);
 		return;
@@ -272,6 +282,25 @@ void answer_waits(struct executor *x) {
 	}
 }
 
+void answer_ends(struct executor *x, const char *record, size_t len) {
+	/* Not on the stack, whose pages stay: that is for one moment of the executor's life. */
+	static uint8_t frame[HEADER + TLV_HEADER + RECORD_CAP];
+	put_le16(frame + HEADER, F_RECORD);
+	put_le16(frame + HEADER + 2, 0);
+	put_le32(frame + HEADER + 4, (uint32_t) len);
+	memcpy(frame + HEADER + TLV_HEADER, record, len);
+	len += HEADER + TLV_HEADER;
+	for (size_t i = 0; i < MAX_CLIENTS; i++) {
+		struct client *c = &x->clients[i];
+		if (c->fd < 0 || !c->ending)
+			continue;
+		c->ending = false;
+		put_header(frame, len, FRAME_END, c->end_request);
+		if (send(c->fd, frame, len, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t) len)
+			drop_client(x, c);
+	}
+}
+
 static bool is_served(int fd) {
 	struct ucred peer;
 	socklen_t len = sizeof peer;
@@ -290,7 +319,7 @@ static void accept_one(struct executor *x, int fd) {
 		c->fd = fd;
 		c->buf = buffers[i];
 		c->len = 0;
-		c->waiting = false;
+		c->waiting = c->ending = false;
 		return;
 	}
 	(void) close(fd);

@@ -65,7 +65,7 @@ export interface HandledRun {
 export const LIMITS_KEY = 'limits';
 /** Each is a process or two: enough for people and checks, not enough to fill the task's limits. */
 const MOST_SESSIONS = 32;
-const SESSIONS_WITHIN_MS = 2_000;
+const LET_GO_WITHIN_MS = 2_000;
 /** Waits between looks at an executor that cannot be spoken to. */
 const UNREACHABLE_RETRY_MS = { first: 500, most: 30_000 };
 
@@ -84,6 +84,8 @@ export class ExecutorHandle implements DriverHandle {
   /** Replaced each time a connection is made. */
   #connected = new Deferred<ExecutorClient>();
   #over = false;
+  /** Resolves when the executor has nothing more to write, and lets go of its directory. */
+  #left: Promise<unknown> = Promise.resolve();
   #inForce: InForce;
   #limits: CgroupLimits | undefined;
   #leaf: CgroupLeaf | undefined;
@@ -192,8 +194,8 @@ export class ExecutorHandle implements DriverHandle {
       throw new AgentError('internal', `run ${this.runId} was to be released while it may be running`);
     // They end with the run, and say how in its directory.
     await Promise.race([
-      Promise.all([...this.#sessions].map(({ ended }) => ended)),
-      sleep(this.#deps.clock, SESSIONS_WITHIN_MS, this.#leaving.signal),
+      Promise.all([this.#left, ...[...this.#sessions].map(({ ended }) => ended)]),
+      sleep(this.#deps.clock, LET_GO_WITHIN_MS, this.#leaving.signal),
     ]);
     await releaseRun(this.#deps, this.#run.runDir, this.#leaf);
   }
@@ -228,10 +230,10 @@ export class ExecutorHandle implements DriverHandle {
     let client = first ?? (await this.#connect());
     let retryMs = UNREACHABLE_RETRY_MS.first;
     for (;;) {
-      if (client !== undefined) await this.#follow(client);
+      const told = client === undefined ? undefined : await this.#follow(client);
       client = undefined;
       if (this.#leaving.signal.aborted) return new Promise<never>(() => undefined);
-      const report = this.#readEnd();
+      const report = told ?? this.#readEnd();
       if (report !== undefined) return this.#end(report);
       const resolved = await resolveRun(this.#deps, this.#known());
       if (resolved.kind === 'running') {
@@ -269,19 +271,26 @@ export class ExecutorHandle implements DriverHandle {
     }
   }
 
-  /** Holds a WAIT open until the end, or until the connection is lost. */
-  async #follow(client: ExecutorClient): Promise<void> {
+  /**
+   * Stays with an executor until the end, of which it tells at once: it is the store that makes it durable here. Undefined:
+   * it has not told, whoever called looks at what is left.
+   */
+  async #follow(client: ExecutorClient): Promise<ExitReport | undefined> {
     this.#client = client;
     this.#connected.resolve(client);
     if (this.#leaving.signal.aborted) client.close();
-    try {
-      await client.wait();
-    } catch {
-      // The connection was lost: whoever called looks at what is left.
-    }
+    // One of them at least comes to an end with the connection.
+    const left = client.wait().catch(() => undefined);
+    this.#left = left.finally(() => {
+      client.close();
+    });
+    const record = await client.end().catch(() => left);
     this.#client = undefined;
     this.#connected = new Deferred();
-    client.close();
+    const isOurs = record?.kind === 'ok' && record.value.kind === 'ended' && record.value.runId === this.runId;
+    if (isOurs) return record.value.report;
+    await left;
+    return undefined;
   }
 
   #takeOn(found: Extract<Resolved, { kind: 'running' }>): ExecutorClient {

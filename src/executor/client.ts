@@ -9,7 +9,7 @@ import { getSystemErrorName } from 'node:util';
 import type { Clock, Timer } from '../base/clock.js';
 import { AgentError, describeError } from '../base/errors.js';
 import type { ProcessRef } from '../base/host.js';
-import { parseStatus, type ExecutorStatus, type Read } from './exit-record.js';
+import { parseExitRecord, parseStatus, type ExecutorStatus, type ExitRecord, type Read } from './exit-record.js';
 import { encodeFrame, FRAME, FRAME_TAG, FrameDecoder, REPLY_BIT, type Frame } from './protocol.js';
 import { intField, readInt, readString, stringField, type Field } from './tlv.js';
 
@@ -130,6 +130,16 @@ export class ExecutorClient implements Disposable {
       intField(FRAME_TAG.signal, how.signal),
       intField(FRAME_TAG.graceMs, Math.max(0, Math.round(how.graceMs))),
     ]);
+  }
+
+  /**
+   * Resolves with the record of the end as soon as that is known: it may not be durable yet. Whoever asks makes it durable
+   * before anything follows from it. @throws AgentError executor_unreachable; executor_failed by an executor of a release
+   * that does not know the question
+   */
+  async end(): Promise<Read<ExitRecord>> {
+    const reply = await this.#ask(FRAME.end, [], 'for ever');
+    return parseExitRecord(Buffer.from(readString(reply, FRAME_TAG.record)));
   }
 
   /** Resolves once the exit record is durable. @throws AgentError executor_unreachable when the connection ends first */

@@ -91,7 +91,7 @@ export interface Frame {
 }
 
 /** Request types; a reply has REPLY_BIT added. */
-export const FRAME = { hello: 1, status: 2, go: 3, signal: 4, stop: 5, wait: 6, error: 0x7fff } as const;
+export const FRAME = { hello: 1, status: 2, go: 3, signal: 4, stop: 5, wait: 6, end: 7, error: 0x7fff } as const;
 export const REPLY_BIT = 0x8000;
 
 /** Tags of frame fields. */
@@ -107,6 +107,7 @@ export const FRAME_TAG = {
   graceMs: 9,
   errno: 10,
   text: 11,
+  record: 12,
 } as const;
 
 /** Version of this protocol that HELLO announces. */

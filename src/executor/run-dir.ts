@@ -68,7 +68,8 @@ export function rewriteJoinProcs(runDir: string, joinProcs: readonly string[]): 
 export async function removeRunDir(runDir: string): Promise<void> {
   await rm(join(runDir, 'spec'), { force: true });
   failpoint('run.half_released');
-  await rm(runDir, { recursive: true, force: true });
+  // Again when something has come into it meanwhile: an executor on its way out may be writing its last.
+  await rm(runDir, { recursive: true, force: true, maxRetries: 3 });
 }
 
 export function readStatusFile(runDir: string): Read<ExecutorStatus> {

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import { AgentError } from '../../src/base/errors.js';
 import { leafName } from '../../src/executor/cgroups.js';
-import { launchRun, type LaunchRequest } from '../../src/executor/launch.js';
+import { prepareRun, type LaunchRequest } from '../../src/executor/launch.js';
 import { decodeSpec } from '../../src/executor/protocol.js';
 import { resolveRun } from '../../src/executor/resolve.js';
 import { readExitFile, removeRunDir, runDirOf } from '../../src/executor/run-dir.js';
@@ -85,7 +85,7 @@ describe('a start that is interrupted', () => {
       ...{ cpuQuotaPercent: undefined, pidsMax: undefined },
     };
     const request = { runDir: runDir(config), leafName: leafName(config), limits, demanded: [], spec };
-    await assert.rejects(launchRun({ ...world.deps, cgroups }, request), /the agent dies here/);
+    await assert.rejects(prepareRun({ ...world.deps, cgroups }, request), /the agent dies here/);
     assert.equal(named, leaf.unified);
     assert.equal(existsSync(runDir(config)), false);
   });
