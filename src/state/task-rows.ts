@@ -60,8 +60,7 @@ export function encodeTask(record: TaskRecord): Columns {
 
 export function decodeTask(row: Row): TaskRecord {
   const opened = decodeMoment(row, 'window');
-  return {
-    ...(row.object('rest') as Pick<TaskRecord, 'restartReason'>),
+  return Object.assign(row.object('rest') as Pick<TaskRecord, 'restartReason'>, {
     allocId: row.text('alloc_id'),
     task: row.text('task'),
     state: row.word('state', TASK_STATES),
@@ -81,7 +80,7 @@ export function decodeTask(row: Row): TaskRecord {
     lastEventSeq: row.number('last_event_seq'),
     eventsDropped: row.number('events_dropped'),
     recentEvents: decodeRecentEvents(row),
-  };
+  });
 }
 
 export function encodeRun(run: RunRecord): Columns {
@@ -104,8 +103,7 @@ export function encodeRun(run: RunRecord): Columns {
 }
 
 export function decodeRun(row: Row): RunRecord {
-  return {
-    ...row.object('rest'),
+  return Object.assign(row.object('rest'), {
     runId: row.text('run_id'),
     allocId: row.text('alloc_id'),
     task: row.text('task'),
@@ -117,7 +115,7 @@ export function decodeRun(row: Row): RunRecord {
     handle: row.isNull('handle') ? undefined : decodeHandle(row),
     startedAtMs: row.optionalNumber('started_at_ms'),
     outcome: decodeOutcome(row),
-  };
+  });
 }
 
 function encodeMoment(

@@ -11,7 +11,7 @@ import {
   statSync,
   symlinkSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { dispatchPayloadHook } from '../../../../src/taskrunner/hooks/dispatch-payload.js';
 import { HookFailure } from '../../../../src/taskrunner/hooks/hook.js';
@@ -121,6 +121,35 @@ describe('task_dir', () => {
       assert.match(moved.stderr, /not permitted/);
       assert.ok(existsSync(dir));
     }
+  });
+
+  it('gives each directory its mode, whatever the umask, and again when it was changed', async () => {
+    using world = new HookWorld();
+    const { allocDir, taskDir, logDir, localDir, secretsDir } = world.dirs;
+    const modes: Readonly<Record<string, number>> = {
+      [allocDir]: 0o1777,
+      [join(allocDir, 'tmp')]: 0o1777,
+      [join(allocDir, 'data')]: 0o777,
+      [taskDir]: 0o1777,
+      [join(taskDir, 'tmp')]: 0o1777,
+      [localDir]: 0o777,
+      [logDir]: 0o700,
+      [secretsDir]: 0o700,
+    };
+    const seen = () =>
+      Object.fromEntries(Object.keys(modes).map((dir) => [dir, statSync(dir).mode & 0o7777]));
+    rmSync(dirname(allocDir), { recursive: true });
+    const umask = process.umask(0o077);
+    try {
+      await taskDirHook().prestart?.(world.context({}));
+    } finally {
+      process.umask(umask);
+    }
+    assert.deepEqual(seen(), modes);
+    for (const dir of [allocDir, join(taskDir, 'tmp'), localDir]) chmodSync(dir, 0o711);
+    rmSync(join(allocDir, 'data'), { recursive: true });
+    await taskDirHook().prestart?.(world.context({}));
+    assert.deepEqual(seen(), modes);
   });
 
   it('says that it sets up once, however often that is tried', async () => {
