@@ -1,7 +1,7 @@
 /** Hook: makes the directories of the task and of its alloc. Idempotent, so never marked done. */
 import { closeSync, constants, existsSync, fchmodSync, lstatSync, mkdirSync, openSync } from 'node:fs';
 import { AgentError, describeSystemError } from '../../base/errors.js';
-import { Pace } from '../../base/pace.js';
+import type { Pace } from '../../base/pace.js';
 import type { TaskDirs } from '../../drivers/driver.js';
 import type { TaskEvent } from '../../events/task-event.js';
 import type { TaskHook } from './hook.js';
@@ -10,11 +10,8 @@ const SETUP: TaskEvent = { type: 'Task Setup', message: 'Building Task Directory
 
 const MODE_BITS = 0o7777;
 
-/** So many tasks are set up in one turn of the event loop. */
-const SET_UP_IN_A_TURN = 25;
-
-export function taskDirHook(): TaskHook {
-  const pace = new Pace(SET_UP_IN_A_TURN);
+/** @param pace of all set-ups of this agent */
+export function taskDirHook(pace: Pace): TaskHook {
   return {
     name: 'task_dir',
     async prestart({ dirs, emit }) {
