@@ -9,7 +9,7 @@
  *   floor shims N OUT FILE      the same with a shim a task: forks, execs `splice OUT stamp FILE`
  *   floor restart N RECORD FILE keeps `crash FILE` running, N times, with an fsync in between
  *   floor wait FILE             stamps its start, then waits for SIGINT or SIGTERM, stamps "end <ns>" and exits
- *   floor burst N FILE          N times `stamp FILE` at once; prints the time to the last stamp
+ *   floor burst N FILE          N times `wait FILE` at once; prints the time to the last start, and ends them
  *   floor shim-burst N OUT FILE the same with a shim a task, each with a file of its own
  *   floor stop N FILE           N times: starts `wait FILE`, and prints the time from SIGINT to its being reaped
  *   floor record N DIR FILE     N times: `crash FILE`, then a record made durable in DIR (temp, fsync, rename, fsync of the
@@ -112,18 +112,40 @@ static void keep_running(int count, const char *record_path, char *file) {
 	}
 }
 
+/* How many lines the file has; 0 when it is not there. */
+static int count_lines(const char *path) {
+	int lines = 0;
+	FILE *file = fopen(path, "re");
+	for (int c = 0; file && (c = getc(file)) != EOF;)
+		lines += c == '\n';
+	if (file)
+		(void) fclose(file);
+	return lines;
+}
+
 static void burst(int count, const char *out, char *file) {
-	char *const task[] = { "floor", "stamp", file, NULL };
+	char *const task[] = { "floor", "wait", file, NULL };
+	sigset_t end;
+	/* A group of our own, which is ended as one. */
+	(void) unlink(file);
+	(void) setpgid(0, 0);
 	int64_t from = now_ns();
 	for (int i = 0; i < count; i++) {
 		char own[4096];
-		char *const shim[] = { "floor", "splice", own, "/proc/self/exe", "stamp", file, NULL };
+		char *const shim[] = { "floor", "splice", own, "/proc/self/exe", "wait", file, NULL };
 		(void) snprintf(own, sizeof own, "%s-%d", out ? out : "", i);
 		(void) spawn(out ? shim : task);
 	}
+	while (count_lines(file) < count)
+		(void) usleep(10000);
+	int64_t last = last_stamp(file);
+	(void) sigemptyset(&end);
+	(void) sigaddset(&end, SIGTERM);
+	(void) sigprocmask(SIG_BLOCK, &end, NULL);
+	(void) kill(0, SIGTERM);
 	while (wait(NULL) > 0)
 		;
-	printf("%" PRId64 "\n", last_stamp(file) - from);
+	printf("%" PRId64 "\n", last - from);
 }
 
 /* The whole life of the least shim. */

@@ -30,7 +30,7 @@ export class Floor {
     return this.#milliseconds(['shims', String(count), join(this.dir, 'out'), join(this.dir, 'floor-shims')]);
   }
 
-  /** Milliseconds to the last of `count` first instructions, all forked at once. */
+  /** Milliseconds to the last of `count` first instructions of what stays, all forked at once. */
   measureBurst(count: number): number {
     return this.#milliseconds(['burst', String(count), join(this.dir, 'floor-burst')])[0] ?? Number.NaN;
   }

@@ -10,16 +10,16 @@ import { FORK, job, makeDir, purge, quantile, SHIM, type Bench, type Row } from 
 
 const NO_RESTART = { Attempts: 0, Mode: 'fail' };
 
-/** One API call for many tasks → the first instruction of the last of them. */
+/** One API call for many tasks that stay → the first instruction of the last of them. */
 export async function measureBurst({ agent, floor, sizes, dir }: Bench): Promise<readonly Row[]> {
   const tookMs: number[] = [];
   const forkMs: number[] = [];
   const shimMs: number[] = [];
   for (let round = 0; round < sizes.rounds; round += 1) {
     const stamps = join(dir, `burst-${round}`);
-    const config = { command: floor.program, args: ['stamp', stamps] };
+    const config = { command: floor.program, args: ['wait', stamps] };
     const fromNs = process.hrtime.bigint();
-    await agent.register(job('burst', 'batch', sizes.burst, config, NO_RESTART));
+    await agent.register(job('burst', 'service', sizes.burst, config, NO_RESTART));
     const starts = await until(
       'all have started',
       () => {

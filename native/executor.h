@@ -253,7 +253,8 @@ struct executor {
 	int listener;
 	uint64_t sock_device, sock_inode; /* of `sock` as we made it */
 	int told;      /* pipe to the foreground process, or to the launcher; -1 once told */
-	int release;   /* where the launcher says GO; -1 = nowhere, or no more */
+	int release;   /* where the launcher says that the cgroup is there, then GO; -1 = nowhere, or no more */
+	bool cgroup_is_made;
 	bool given_up; /* GO will never come: nothing has run, and nothing is put on record */
 	pid_t pid;
 	uint64_t start_ticks;
@@ -307,6 +308,8 @@ void go(struct executor *x);
 void start_failed(struct executor *x, enum stage stage, int errnum, const char *detail);
 _Noreturn void executor_loop(struct executor *x);
 
+/* setup.c: opens what is to be read of the cgroup, which has to be there, when it has one. */
+void open_cgroup(struct executor *x);
 /* setup.c: the whole life of an executor. A set-up that fails is a start that failed, and on record. */
 _Noreturn void executor_run(struct executor *x);
 _Noreturn void executor_adopt(struct executor *x);
@@ -320,9 +323,9 @@ int join_self_procs(const struct executor *x);
 
 /* spawn.c: makes the child, and lets it run once it is on record, unless it is held. Calls start_failed itself. */
 void spawn_leader(struct executor *x);
-/* Makes the child and holds it until GO comes from the launcher. */
+/* Makes the child as soon as the launcher says that its cgroup is there, and holds it until GO. */
 void spawn_held(struct executor *x);
-/* The launcher has said GO, or never will. */
+/* The launcher has said something, or never will. */
 void spawn_release(struct executor *x);
 /* Puts the leader on record, and only then opens its gate. Nothing while there is none, or it is held. */
 void let_through(struct executor *x);

@@ -3,12 +3,13 @@
  * runs: whoever is killed here or there, what became of a run is found out by its directory.
  *
  *   in   "ID COMMAND DIR\0"   starts `<program> COMMAND DIR`
+ *        "ID made\0"          of a `start`: its cgroup is there
  *        "ID go\0"            of a `start`: the task may run
  *        "ID drop\0"          of a `start`: it never may; without GO, our own end says the same
  *        "ID kill\0"          it takes too long: a foreground process is killed, an executor is let alone and forgotten
  *   out  "\0" once, when it can be used; then for each ID "ID exited CODE SAID\0" or "ID killed SIGNAL SAID\0"
  *
- * `start` is an executor that stays our child: it reports on its standard error, and reads GO on its standard input. All others are
+ * `start` is an executor that stays our child: it reports on its standard error, and reads both words, a byte each, on its standard input. All others are
  * foreground processes: SAID is what they wrote on their standard error. Ends with the end of its input; what it started lives on.
  */
 #define _GNU_SOURCE
@@ -130,12 +131,13 @@ static void take_request(struct launcher *l, char *request) {
 	if (!command || strlen(id) >= sizeof l->slots[0].id)
 		return;
 	struct slot *s = slot_of(l, id);
-	bool is_kill = strcmp(command, "kill") == 0, is_go = strcmp(command, "go") == 0;
-	if (is_kill || is_go || strcmp(command, "drop") == 0) {
-		/* GO is one byte; the end without it says that it will never come. */
-		if (s && is_go && s->gate >= 0)
-			(void) !write(s->gate, "", 1);
-		if (s)
+	bool is_kill = strcmp(command, "kill") == 0, is_made = strcmp(command, "made") == 0;
+	bool is_go = strcmp(command, "go") == 0;
+	if (is_kill || is_made || is_go || strcmp(command, "drop") == 0) {
+		if (s && (is_made || is_go) && s->gate >= 0)
+			(void) !write(s->gate, command, 1);
+		/* The end without GO says that it will never come. */
+		if (s && !is_made)
 			close_fd(&s->gate);
 		if (s && is_kill && s->starts)
 			end_slot(l, s, "killed", SIGKILL, "");

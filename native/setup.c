@@ -100,11 +100,13 @@ static int become_executor(struct executor *x) {
 	return x->epoll < 0 ? -errno : set_signals(x);
 }
 
-static void open_cgroup(struct executor *x) {
+void open_cgroup(struct executor *x) {
 	char path[4096];
 	int n = x->spec.cgroup ? format_text(path, sizeof path, "%s/cgroup.events", x->spec.cgroup) : -1;
 	if (n > 0 && (size_t) n < sizeof path)
 		x->cgroup_events = open(path, O_RDONLY | O_CLOEXEC);
+	if (!x->adopted)
+		x->oom_kills_before = read_oom_kills(x);
 }
 
 /* Fails by start_failed(), so that the reason is on record. */
@@ -113,8 +115,6 @@ _Noreturn void executor_run(struct executor *x) {
 	const char *detail = "executor";
 	int r = flock(x->lock, LOCK_EX) < 0 ? -errno : become_executor(x);
 	if (r == 0) {
-		open_cgroup(x);
-		x->oom_kills_before = read_oom_kills(x);
 		stage = STAGE_LOG_DIR;
 		detail = x->spec.log_dir;
 		r = logs_open(x);

@@ -139,6 +139,8 @@ void spawn_leader(struct executor *x) {
 	AUTO_FD cgroup = -1;
 	bool retry = x->spawn.again, held = x->spawn.held;
 	x->spawn = (struct spawn){ .report = -1, .gate = -1, .pidfd = -1, .held = held };
+	if (!retry)
+		open_cgroup(x);
 	if (x->spec.cgroup && !retry) {
 		cgroup = open(x->spec.cgroup, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (cgroup < 0) {
@@ -196,19 +198,23 @@ void spawn_held(struct executor *x) {
 		start_failed(x, STAGE_SETUP, -r, "the launcher's word");
 		return;
 	}
-	/* GO may be there. */
+	/* All may have been said. */
 	spawn_release(x);
-	if (x->release >= 0)
-		spawn_leader(x);
 }
 
 void spawn_release(struct executor *x) {
-	char byte;
-	ssize_t n = read(x->release, &byte, 1);
+	char words[2];
+	ssize_t n = read(x->release, words, x->cgroup_is_made ? 1 : 2);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
+	if (n == 1 && !x->cgroup_is_made) {
+		x->cgroup_is_made = true;
+		if (x->phase == PHASE_READY)
+			spawn_leader(x);
+		return;
+	}
 	close_watched(x, &x->release);
-	if (n == 1) {
+	if (n > 0) {
 		go(x);
 	} else if (x->phase == PHASE_READY && x->spawn.held) {
 		x->given_up = true;

@@ -7,6 +7,7 @@ import type { AgentOperations } from '../api/operations.js';
 import { sleep, type Clock } from '../base/clock.js';
 import { readBootId } from '../base/host.js';
 import type { Logger, LogTap } from '../base/log.js';
+import { Pace } from '../base/pace.js';
 import { Scope } from '../base/scope.js';
 import { VERSION } from '../base/version.js';
 import { probeIsolation } from '../executor/host-isolation.js';
@@ -32,6 +33,8 @@ import { statusLine } from './status-line.js';
 
 /** How long the doors stay shut for the sake of the tasks: most are found in a few milliseconds each. */
 const LOOK_FIRST_MS = 1_000;
+/** So many tasks are set up in one turn of the event loop. */
+const SET_UP_IN_A_TURN = 25;
 
 /** A running agent. */
 export interface Agent {
@@ -91,7 +94,9 @@ export async function startAgent(
       new Launcher({ clock, logger, executorPath, admit: (pid) => cgroups.admitLauncher(pid) }),
     );
     const isolation = probeIsolation(executorPath, process.getuid?.() ?? 0);
+    const pace = new Pace(SET_UP_IN_A_TURN);
     const drivers = createDrivers({
+      pace,
       isolation,
       exec: config.exec,
       clock,
@@ -121,7 +126,7 @@ export async function startAgent(
       driver: (name) => drivers.get(name),
       hooks: [
         validateHook({ denied: config.deniedUsers, drivers: config.checkedDrivers }),
-        taskDirHook(),
+        taskDirHook(pace),
         volumesHook(config.hostVolumes),
         dispatchPayloadHook,
         artifactHook(),

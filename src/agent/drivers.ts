@@ -2,6 +2,7 @@
 import { cpus } from 'node:os';
 import type { Clock } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
+import type { Pace } from '../base/pace.js';
 import { ExecDriver, type ExecSettings } from '../drivers/exec.js';
 import { MockDriver, MockWorld } from '../drivers/mock.js';
 import { RawExecDriver } from '../drivers/raw-exec.js';
@@ -15,6 +16,8 @@ import { hostCpuMhz } from './node.js';
 export function createDrivers(options: {
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Of all set-ups of this agent. */
+  readonly pace: Pace;
   readonly bootId: string;
   readonly runsDir: string;
   readonly cgroups: Cgroups;
@@ -33,6 +36,7 @@ export function createDrivers(options: {
     cgroups: options.cgroups,
     executorPath: options.executorPath,
     launcher: options.launcher,
+    pace: options.pace,
     table: new ProcessTable(clock),
     hostCpus: { mhz: hostCpuMhz(processors), cores: processors.length },
   };

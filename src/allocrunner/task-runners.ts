@@ -9,6 +9,9 @@ import { TaskRunner } from '../taskrunner/task-runner.js';
 import type { AllocJournal } from './alloc-journal.js';
 import type { AllocRunnerDeps, AllocSubject } from './deps.js';
 
+/** One object, by which those who built something of it see that nothing has changed. */
+const NO_PORTS: Readonly<Record<string, number>> = {};
+
 export class TaskRunners {
   readonly #allocId: string;
   readonly #runners: ReadonlyMap<string, TaskRunner>;
@@ -35,7 +38,7 @@ export class TaskRunners {
             maxKillTimeoutMs: deps.maxKillTimeoutMs,
             agentEnv: deps.agentEnv,
             nodeFacts: deps.nodeFacts,
-            ports: () => journal.alloc.ports ?? {},
+            ports: () => journal.alloc.ports ?? NO_PORTS,
             persist: (newest, changes, whenRefused) => journal.persistTask(newest, changes, whenRefused),
             onChanged,
             ...storeOfTask(deps.store, alloc.id, task.name),

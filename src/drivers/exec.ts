@@ -1,5 +1,5 @@
 /** Owns the driver `exec`: a program in a root, namespaces and limits of its own, under an executor. */
-import type { ExecConfig } from '../jobspec/driver-config.js';
+import type { ExecConfig, parseExecConfig } from '../jobspec/driver-config.js';
 import {
   capabilityMask,
   CAPABILITIES,
@@ -39,6 +39,7 @@ export class ExecDriver extends ExecutorDriver {
   override readonly name = 'exec';
   readonly taskPaths = EXEC_PATHS;
   readonly #deps: ExecDeps;
+  #parse: typeof parseExecConfig | undefined;
 
   constructor(deps: ExecDeps) {
     super(deps);
@@ -66,8 +67,8 @@ export class ExecDriver extends ExecutorDriver {
   protected override async plan(task: TaskConfig): Promise<ProgramPlan> {
     const { host, settings } = this.#deps;
     // Late: what finds the tasks again after a start does not need it.
-    const { parseExecConfig } = await import('../jobspec/driver-config.js');
-    const config = parseExecConfig(task.config, `task ${task.task}`);
+    this.#parse ??= (await import('../jobspec/driver-config.js')).parseExecConfig;
+    const config = this.#parse(task.config, `task ${task.task}`);
     if (host.fault !== undefined)
       throw new AgentError('start_failed', `driver exec: ${host.fault.problem}; ${host.fault.cure}`);
     return {

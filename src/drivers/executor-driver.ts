@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { sleep } from '../base/clock.js';
 import { AgentError } from '../base/errors.js';
 import type { ProcessRef } from '../base/host.js';
+import type { Pace } from '../base/pace.js';
 import { shortId } from '../base/ids.js';
 import type { ProgramConfig } from '../jobspec/driver-config.js';
 import type { CgroupLeaf } from '../executor/cgroup-leaf.js';
@@ -44,6 +45,8 @@ export interface ExecutorDriverDeps extends HandleDeps {
   readonly cgroups: Cgroups;
   /** `<data>/run`. */
   readonly runsDir: string;
+  /** Of all set-ups of the agent: what is left to do for a task that runs comes after those that wait to be started. */
+  readonly pace?: Pace;
 }
 
 /** What nearly every program knows; the same as in sessions. */
@@ -97,6 +100,7 @@ export abstract class ExecutorDriver implements Driver {
     emit: EmitTaskEvent,
   ): Promise<DriverHandle> {
     const launched = await prepared.launch();
+    await this.#deps.pace?.after();
     const run = {
       runId: config.runId,
       runDir: request.runDir,

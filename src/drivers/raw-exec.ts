@@ -1,4 +1,5 @@
 /** Owns the driver `raw_exec`: a program of the host, under an executor, with limits and without a file system of its own. */
+import type { parseRawExecConfig } from '../jobspec/driver-config.js';
 import { demandedCores } from '../executor/cgroup-limits.js';
 import { findProgram } from './command.js';
 import type { DriverFingerprint, TaskConfig } from './driver.js';
@@ -9,6 +10,7 @@ export type RawExecDeps = ExecutorDriverDeps;
 export class RawExecDriver extends ExecutorDriver {
   override readonly name = 'raw_exec';
   readonly #cgroups: ExecutorDriverDeps['cgroups'];
+  #parse: typeof parseRawExecConfig | undefined;
 
   constructor(deps: ExecutorDriverDeps) {
     super(deps);
@@ -30,8 +32,8 @@ export class RawExecDriver extends ExecutorDriver {
 
   protected override async plan(task: TaskConfig): Promise<ProgramPlan> {
     // Late: what finds the tasks again after a start does not need it.
-    const { parseRawExecConfig } = await import('../jobspec/driver-config.js');
-    const config = parseRawExecConfig(task.config, `task ${task.task}`);
+    this.#parse ??= (await import('../jobspec/driver-config.js')).parseRawExecConfig;
+    const config = this.#parse(task.config, `task ${task.task}`);
     return {
       config,
       path: findProgram(config.command, task.env, task.dirs),

@@ -3,7 +3,7 @@
  * /proc and the cgroup files, never from what was asked for. Reads only; what cannot be seen is undefined.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { isAlive, type ProcessRef } from '../base/host.js';
+import { isOf, readProcessStat, type ProcessRef } from '../base/host.js';
 import type { CgroupLeaf } from './cgroup-leaf.js';
 import { NAMESPACE_FILES } from './host-isolation.js';
 import type { InForce, ProcessInForce } from './in-force-record.js';
@@ -31,16 +31,16 @@ export function lookAtLeaf(leaf: CgroupLeaf | undefined): Pick<InForce, 'cgroups
 function lookAtProcess(workload: ProcessRef): ProcessInForce | undefined {
   const dir = `/proc/${workload.pid}`;
   try {
-    const facts = {
-      namespaces: ownNamespaces(dir),
-      ...parseStatus(readFileSync(`${dir}/status`, 'utf8')),
-      oomScoreAdj: Number(readFileSync(`${dir}/oom_score_adj`, 'utf8')),
-      nice: parseNice(readFileSync(`${dir}/stat`, 'utf8')),
-      rlimits: parseRlimits(readFileSync(`${dir}/limits`, 'utf8')),
-      mounts: countMounts(readFileSync(`${dir}/mountinfo`, 'utf8')),
-    };
-    // All of it is of this process, and not of a later one with its number.
-    return isAlive(workload) && !holdsNoNumber(facts) ? facts : undefined;
+    const namespaces = ownNamespaces(dir);
+    const status = parseStatus(readFileSync(`${dir}/status`, 'utf8'));
+    const oomScoreAdj = Number(readFileSync(`${dir}/oom_score_adj`, 'utf8'));
+    const rlimits = rlimitsOf(readFileSync(`${dir}/limits`, 'utf8'));
+    const mounts = mountsOf(readFileSync(`${dir}/mountinfo`, 'utf8'));
+    // Last: all of it is of this process, and not of a later one with its number.
+    const stat = readProcessStat(workload.pid);
+    if (stat === undefined || !isOf(stat, workload)) return undefined;
+    const facts = { namespaces, ...status, oomScoreAdj, nice: stat.nice, rlimits, mounts };
+    return holdsNoNumber(facts) ? undefined : facts;
   } catch {
     // Gone, or not ours to look at. Whatever it is, the workload runs: its start must not look like a failure.
     return undefined;
@@ -54,12 +54,23 @@ function holdsNoNumber(value: unknown): boolean {
 }
 
 function ownNamespaces(dir: string): NamespaceName[] {
+  agentsNamespaces ??= readNamespaces('/proc/self');
+  return [...agentsNamespaces].flatMap(([name, id]) =>
+    readlinkSync(`${dir}/ns/${NAMESPACE_FILES[name]}`) === id ? [] : [name],
+  );
+}
+
+/** Those that this kernel has, by what they are called; the agent never leaves its own. */
+let agentsNamespaces: ReadonlyMap<NamespaceName, string> | undefined;
+
+function readNamespaces(dir: string): ReadonlyMap<NamespaceName, string> {
   const there = new Set(readdirSync(`${dir}/ns`));
   const names = Object.keys(NAMESPACE_BITS) as NamespaceName[];
-  return names.filter((name) => {
-    const file = NAMESPACE_FILES[name];
-    return there.has(file) && readlinkSync(`${dir}/ns/${file}`) !== readlinkSync(`/proc/self/ns/${file}`);
-  });
+  return new Map(
+    names
+      .filter((name) => there.has(NAMESPACE_FILES[name]))
+      .map((name) => [name, readlinkSync(`${dir}/ns/${NAMESPACE_FILES[name]}`)]),
+  );
 }
 
 /** Reads /proc/PID/status. Pure. */
@@ -90,12 +101,6 @@ export function parseStatus(
     seccomp: (['off', 'strict', 'filter'] as const)[Number(field('Seccomp'))] ?? 'off',
     umask: field('Umask'),
   };
-}
-
-/** The 19th field of /proc/PID/stat; the 2nd, the name, may hold anything. Pure. */
-export function parseNice(text: string): number | undefined {
-  const value = text.slice(text.lastIndexOf(')') + 2).split(' ')[16];
-  return value === undefined ? undefined : Number(value);
 }
 
 /** Names in /proc/PID/limits → the job file's. */
@@ -136,3 +141,15 @@ export function countMounts(text: string): { readonly total: number; readonly re
     readOnly: options.filter((option) => option.split(',').includes('ro')).length,
   };
 }
+
+/** Most workloads have the same as the one before, to the letter: then it is not read again, nor kept twice. */
+function unlessSame<T>(read: (text: string) => T): (text: string) => T {
+  let last: { readonly text: string; readonly made: T } | undefined;
+  return (text) => {
+    if (last?.text !== text) last = { text, made: read(text) };
+    return last.made;
+  };
+}
+
+const rlimitsOf = unlessSame(parseRlimits);
+const mountsOf = unlessSame(countMounts);

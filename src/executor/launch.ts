@@ -69,9 +69,7 @@ export interface PreparedRun {
 export async function prepareRun(deps: LaunchDeps, request: LaunchRequest): Promise<PreparedRun> {
   if (!isAbsolute(request.spec.path) && (request.spec.isolation?.search.length ?? 0) === 0)
     throw new AgentError('start_failed', `the path of a program must be absolute: ${request.spec.path}`);
-  const created = await prepare(deps, request);
-  failpoint('run.before_spawn');
-  const held = deps.launcher?.hold(request.runDir);
+  const { created, held } = await prepare(deps, request);
   return {
     // From here on it may run: a fault of ours must not look like a start that failed.
     launch: () =>
@@ -140,8 +138,8 @@ async function startTask(
   }
 }
 
-/** Run directory, spec, cgroup leaf: all of them or none. */
-async function prepare(deps: LaunchDeps, request: LaunchRequest): Promise<CreatedLeaf | undefined> {
+/** Run directory, spec, cgroup leaf: all of them or none. The executor sets itself up while the leaf is made. */
+async function prepare(deps: LaunchDeps, request: LaunchRequest): Promise<Prepared> {
   try {
     makeRunDir(request.runDir);
     failpoint('run.after_dir');
@@ -151,20 +149,25 @@ async function prepare(deps: LaunchDeps, request: LaunchRequest): Promise<Create
     }
     throw notPrepared(cause);
   }
+  let held: HeldStart | undefined;
   try {
     // First the spec, which names the leaf: whoever finds the run directory after a crash knows what to remove.
     const spec = completeSpec(deps, request, deps.cgroups.planLeaf(request.leafName, request.limits));
     writeSpec(request.runDir, encodeSpec(spec));
     failpoint('run.after_spec');
+    held = deps.launcher?.hold(request.runDir);
     const created = deps.cgroups.createLeaf(request.leafName, request.limits);
     const fault = demandFault(request.demanded, created);
     if (fault !== undefined) {
       if (created !== undefined) await removeLeaf(deps.clock, created.leaf);
       throw fault;
     }
-    return created;
+    failpoint('run.before_spawn');
+    held?.made();
+    return { created, held };
   } catch (cause) {
-    await removeRunDir(request.runDir);
+    const end = await held?.drop(LAUNCH_WITHIN_MS);
+    if (end?.kind !== 'unclear') await removeRunDir(request.runDir);
     throw cause instanceof AgentError ? cause : notPrepared(cause);
   }
 }

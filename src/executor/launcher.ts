@@ -21,6 +21,8 @@ const MOST_HELD = 32;
 
 /** An executor that is being set up, or is, and runs nothing before it is told to. */
 export interface HeldStart {
+  /** Its cgroup is there, or it has none: the task's process can be made. Call once, before `go`. */
+  made(): void;
   /** Lets the task run. Resolves with what came of the start. Call once, unless `drop` was called. Never rejects. */
   go(withinMs: number): Promise<ForegroundEnd>;
   /** It shall never run. Resolves when its executor has left, or did not within a while. Never rejects. */
@@ -107,6 +109,9 @@ export class Launcher implements AsyncDisposable {
       return this.#within(helper, call, withinMs);
     };
     return {
+      made: () => {
+        this.#write(helper, `${call.id} made`);
+      },
       go: (withinMs) => tell('go', withinMs),
       drop: (withinMs) => tell('drop', withinMs),
     };

@@ -2,11 +2,10 @@
  * Owns the limits of disk I/O in the cgroup leaf of one run: the writing, and the look at what the kernel made of them. They
  * hold for each whole disk that is there when they are set.
  */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describeError } from '../base/errors.js';
-import type { CgroupLeaf } from './cgroup-leaf.js';
 import type { CgroupLimits, LimitName } from './cgroup-limits.js';
-import { v1File, v2File } from './leaf-files.js';
+import type { LeafFiles } from './leaf-files.js';
 
 export type IoLimits = Pick<CgroupLimits, 'ioWeight' | 'ioReadBps' | 'ioWriteBps'>;
 
@@ -37,69 +36,70 @@ export function wantsIo(limits: IoLimits): boolean {
 }
 
 /** Sets them, and reads each back. @param mode as in applyLimits */
-export function applyIo(leaf: CgroupLeaf, limits: IoLimits, mode: 'fresh' | 'change'): Unmet[] {
+export function applyIo(files: LeafFiles, limits: IoLimits, mode: 'fresh' | 'change'): Unmet[] {
   if (mode === 'fresh' && !wantsIo(limits)) return [];
   const unmet: Unmet[] = [];
   const tell = (limit: LimitName, what: string, why: string | undefined): void => {
     if (why !== undefined) unmet.push({ limit, why: `${what}: ${why}` });
   };
-  tell('io_weight', 'the share of the disks is not set', applyWeight(leaf, limits.ioWeight, mode));
-  tell('io_read', 'reading from disks is not limited', applySpeed(leaf, 'read', limits.ioReadBps));
-  tell('io_write', 'writing to disks is not limited', applySpeed(leaf, 'write', limits.ioWriteBps));
+  tell('io_weight', 'the share of the disks is not set', applyWeight(files, limits.ioWeight, mode));
+  tell('io_read', 'reading from disks is not limited', applySpeed(files, 'read', limits.ioReadBps));
+  tell('io_write', 'writing to disks is not limited', applySpeed(files, 'write', limits.ioWriteBps));
   return unmet;
 }
 
 /** What is in force; of several disks, the least. A weight of 100 is that of everybody, and none. */
-export function readIo(leaf: CgroupLeaf): IoLimits {
-  const weight = weightFiles(leaf)
-    .map((path) => /(\d+)/.exec(readText(path))?.[1])
+export function readIo(files: LeafFiles): IoLimits {
+  const weight = weightFiles(files)
+    .map((path) => /(\d+)/.exec(files.readAt(path) ?? '')?.[1])
     .find((text) => text !== undefined);
   return {
     ioWeight: weight === undefined || Number(weight) === DEFAULT_WEIGHT ? undefined : Number(weight),
-    ioReadBps: leastOf(speeds(leaf, 'read')),
-    ioWriteBps: leastOf(speeds(leaf, 'write')),
+    ioReadBps: leastOf(speeds(files, 'read')),
+    ioWriteBps: leastOf(speeds(files, 'write')),
   };
 }
 
 function applyWeight(
-  leaf: CgroupLeaf,
+  files: LeafFiles,
   weight: number | undefined,
   mode: 'fresh' | 'change',
 ): string | undefined {
-  const files = weightFiles(leaf);
-  if (files.length === 0) return weight === undefined ? undefined : missing('share');
-  if (weight === undefined && (mode === 'fresh' || readIo(leaf).ioWeight === undefined)) return undefined;
-  for (const path of files) {
+  const paths = weightFiles(files);
+  if (paths.length === 0) return weight === undefined ? undefined : missing('share');
+  if (weight === undefined && (mode === 'fresh' || readIo(files).ioWeight === undefined)) return undefined;
+  for (const path of paths) {
     const isV2 = path.endsWith('/io.weight');
     const wanted = isV2 ? (weight ?? DEFAULT_WEIGHT) : Math.min(weight ?? DEFAULT_WEIGHT, MOST_BFQ_WEIGHT);
     try {
-      writeFileSync(path, String(wanted));
+      files.add(path, String(wanted));
     } catch (error) {
       return describeError(error);
     }
-    if (!readText(path).split(/\s/).includes(String(wanted)))
-      return `the kernel made ${JSON.stringify(readText(path))} of ${wanted}`;
+    const seen = files.readAt(path) ?? '';
+    if (!seen.split(/\s/).includes(String(wanted)))
+      return `the kernel made ${JSON.stringify(seen)} of ${wanted}`;
   }
   return undefined;
 }
 
-function applySpeed(leaf: CgroupLeaf, way: 'read' | 'write', bps: number | undefined): string | undefined {
-  const path = speedFile(leaf, way);
+function applySpeed(files: LeafFiles, way: 'read' | 'write', bps: number | undefined): string | undefined {
+  const path = speedFile(files, way);
   if (path === undefined) return bps === undefined ? undefined : missing('limit');
   const isV2 = path.endsWith('/io.max');
   const set = (device: string, value: number | undefined): void => {
     const key = way === 'read' ? 'rbps' : 'wbps';
-    writeFileSync(path, isV2 ? `${device} ${key}=${value ?? 'max'}` : `${device} ${value ?? 0}`);
+    files.add(path, isV2 ? `${device} ${key}=${value ?? 'max'}` : `${device} ${value ?? 0}`);
   };
   try {
     if (bps === undefined) {
-      for (const device of speeds(leaf, way).keys()) set(device, undefined);
+      for (const device of speeds(files, way).keys()) set(device, undefined);
       return undefined;
     }
     const disks = listDisks();
     if (disks.length === 0) return 'this host shows no disk in /sys/block';
     for (const { device } of disks) set(device, bps);
-    const seen = speeds(leaf, way);
+    const seen = speeds(files, way);
     const off = disks.find(({ device }) => seen.get(device) !== bps);
     return off === undefined
       ? undefined
@@ -110,29 +110,29 @@ function applySpeed(leaf: CgroupLeaf, way: 'read' | 'write', bps: number | undef
 }
 
 /** Bytes a second by device, where there is a limit. */
-function speeds(leaf: CgroupLeaf, way: 'read' | 'write'): ReadonlyMap<string, number> {
-  const path = speedFile(leaf, way);
+function speeds(files: LeafFiles, way: 'read' | 'write'): ReadonlyMap<string, number> {
+  const path = speedFile(files, way);
   const found = new Map<string, number>();
   if (path === undefined) return found;
   const inV2 = way === 'read' ? /^(\d+:\d+) .*\brbps=(\d+)/ : /^(\d+:\d+) .*\bwbps=(\d+)/;
   const form = path.endsWith('/io.max') ? inV2 : /^(\d+:\d+) (\d+)$/;
-  for (const line of readText(path).split('\n')) {
+  for (const line of (files.readAt(path) ?? '').split('\n')) {
     const [, device, bps] = form.exec(line) ?? [];
     if (device !== undefined) found.set(device, Number(bps));
   }
   return found;
 }
 
-function speedFile(leaf: CgroupLeaf, way: 'read' | 'write'): string | undefined {
-  return v1File(leaf, V1_SPEEDS[way]) ?? v2File(leaf, 'io.max');
+function speedFile(files: LeafFiles, way: 'read' | 'write'): string | undefined {
+  return files.v1(V1_SPEEDS[way]) ?? files.v2('io.max');
 }
 
-function weightFiles(leaf: CgroupLeaf): readonly string[] {
+function weightFiles(files: LeafFiles): readonly string[] {
   for (const file of V1_WEIGHTS) {
-    const path = v1File(leaf, file);
+    const path = files.v1(file);
     if (path !== undefined) return [path];
   }
-  return ['io.weight', 'io.bfq.weight'].flatMap((file) => v2File(leaf, file) ?? []);
+  return ['io.weight', 'io.bfq.weight'].flatMap((file) => files.v2(file) ?? []);
 }
 
 function missing(what: 'limit' | 'share'): string {

@@ -2,13 +2,12 @@
  * Owns the writing of limits into the cgroup leaf of one run, when it is made and while it is in use, and the look at
  * what the kernel made of them. Works from the leaf's paths alone, as cgroup-leaf.ts does.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { describeError } from '../base/errors.js';
 import type { CgroupLeaf } from './cgroup-leaf.js';
 import { cpuWeight, type CgroupLimits, type LimitName } from './cgroup-limits.js';
 import { readOwnCores } from './cores.js';
-import { v1File, v2File } from './leaf-files.js';
+import { LeafFiles } from './leaf-files.js';
 import { applyIo, readIo, type IoLimits } from './leaf-io.js';
 
 /** A limit that is not in force, and why; for people. */
@@ -58,52 +57,55 @@ export function applyLimits(leaf: CgroupLeaf, limits: CgroupLimits, mode: 'fresh
   const tell = (limit: LimitName, what: string, why: string | undefined): void => {
     if (why !== undefined) unmet.push({ limit, why: `${what} is not limited: ${why}` });
   };
+  const files = new LeafFiles(leaf);
   // v1 keeps memory below memory and swap together: that one goes out of the way while memory changes.
-  if (mode === 'change') tryWrite(v1File(leaf, V1_MEMORY_AND_SWAP), '-1');
-  for (const file of limitFiles(limits)) tell(file.limit, file.what, applyOne(leaf, file, mode));
-  tell('memory_swap', 'swap', applySwap(leaf, limits.swapMax, mode));
-  return [...unmet, ...applyIo(leaf, limits, mode)];
+  if (mode === 'change') files.trySet(files.v1(V1_MEMORY_AND_SWAP), '-1');
+  for (const file of limitFiles(limits)) tell(file.limit, file.what, applyOne(files, file, mode));
+  tell('memory_swap', 'swap', applySwap(files, limits.swapMax, mode));
+  return [...unmet, ...applyIo(files, limits, mode)];
 }
 
 /** What is in force now. */
 export function readLimits(leaf: CgroupLeaf): LimitsInForce {
-  const quota = readFirst(leaf, 'cpu.max')?.split(' ') ?? [
-    readFirst(leaf, 'cpu.cfs_quota_us') ?? '-1',
-    readFirst(leaf, 'cpu.cfs_period_us') ?? String(CPU_PERIOD_US),
-  ];
-  const [allowed, period] = quota.map(Number);
-  const number = (text: string | undefined): number | undefined => {
-    const value = Number(text);
-    return text === undefined || !(value > 0) || value > Number.MAX_SAFE_INTEGER / 2 ? undefined : value;
-  };
+  const files = new LeafFiles(leaf);
   return {
-    memoryMaxBytes: number(readFirst(leaf, 'memory.limit_in_bytes') ?? readFirst(leaf, 'memory.max')),
-    memoryReserveBytes: number(
-      readFirst(leaf, 'memory.soft_limit_in_bytes') ?? readFirst(leaf, 'memory.low'),
-    ),
-    cpuQuotaPercent:
-      allowed !== undefined && period !== undefined && allowed > 0 ? (allowed / period) * 100 : undefined,
-    cpuShares: number(readFirst(leaf, 'cpu.shares')),
-    cpuWeight: number(readFirst(leaf, 'cpu.weight')),
-    pidsMax: number(readFirst(leaf, 'pids.max')),
-    swapMaxBytes: readSwap(leaf),
-    cpus: readCores(leaf),
-    ...readIo(leaf),
+    memoryMaxBytes: amount(files.read('memory.limit_in_bytes') ?? files.read('memory.max')),
+    memoryReserveBytes: amount(files.read('memory.soft_limit_in_bytes') ?? files.read('memory.low')),
+    cpuQuotaPercent: readQuota(files),
+    cpuShares: amount(files.read('cpu.shares')),
+    cpuWeight: amount(files.read('cpu.weight')),
+    pidsMax: amount(files.read('pids.max')),
+    swapMaxBytes: readSwap(files),
+    cpus: readCores(files),
+    ...readIo(files),
   };
 }
 
-function readCores(leaf: CgroupLeaf): string | undefined {
-  const v1 = v1File(leaf, 'cpuset.cpus');
+/** Undefined = no limit, or what the kernel writes for none. */
+function amount(text: string | undefined): number | undefined {
+  const value = Number(text);
+  return text === undefined || !(value > 0) || value > Number.MAX_SAFE_INTEGER / 2 ? undefined : value;
+}
+
+function readQuota(files: LeafFiles): number | undefined {
+  const [allowed, period] = files.read('cpu.max')?.split(' ') ?? [files.read('cpu.cfs_quota_us') ?? '-1'];
+  if (!(Number(allowed) > 0)) return undefined;
+  return (Number(allowed) / Number(period ?? files.read('cpu.cfs_period_us') ?? CPU_PERIOD_US)) * 100;
+}
+
+function readCores(files: LeafFiles): string | undefined {
+  const v1 = files.v1('cpuset.cpus');
   if (v1 !== undefined) return readOwnCores(dirname(v1), 1);
-  return leaf.unified === undefined ? undefined : readOwnCores(leaf.unified, 2);
+  const v2 = files.v2('cpuset.cpus');
+  return v2 === undefined ? undefined : readOwnCores(dirname(v2), 2);
 }
 
 /** Beside the memory; undefined = no limit, or the kernel counts none. */
-function readSwap(leaf: CgroupLeaf): number | undefined {
-  const v2 = readFirst(leaf, 'memory.swap.max');
+function readSwap(files: LeafFiles): number | undefined {
+  const v2 = files.read('memory.swap.max');
   if (v2 !== undefined) return v2 === 'max' ? undefined : Number(v2);
   const [both, memory] = [V1_MEMORY_AND_SWAP, 'memory.limit_in_bytes'].map((file) =>
-    Number(readFirst(leaf, file)),
+    Number(files.read(file)),
   );
   return both === undefined || memory === undefined || !(both < Number.MAX_SAFE_INTEGER / 2)
     ? undefined
@@ -158,86 +160,58 @@ function limitFiles(limits: CgroupLimits): LimitFile[] {
 }
 
 /** @returns why it is not in force */
-function applyOne(leaf: CgroupLeaf, limit: LimitFile, mode: 'fresh' | 'change'): string | undefined {
-  const v1 = v1File(leaf, limit.v1.file);
-  const path = v1 ?? v2File(leaf, limit.v2.file);
+function applyOne(files: LeafFiles, limit: LimitFile, mode: 'fresh' | 'change'): string | undefined {
+  const v1 = files.v1(limit.v1.file);
+  const path = v1 ?? files.v2(limit.v2.file);
   const { value, none } = v1 === undefined ? limit.v2 : limit.v1;
   if (value === undefined && (mode === 'fresh' || path === undefined)) return undefined;
   if (path === undefined) return `this host offers no ${limit.controller} controller`;
   // pids.max knows no number for "none", in either version.
   const wanted = String(value ?? (limit.limit === 'pids' ? 'max' : none));
   if (mode === 'change' && limit.what === 'memory' && value !== undefined) {
-    const used = Number(readFirst(leaf, 'memory.current') ?? readFirst(leaf, 'memory.usage_in_bytes') ?? 0);
+    const used = Number(files.read('memory.current') ?? files.read('memory.usage_in_bytes') ?? 0);
     if (used > Number(value)) return `${used} bytes are in use, more than the ${value} it may have`;
   }
   try {
-    writeFileSync(path, wanted);
+    const seen = files.set(path, wanted);
+    return isSame(seen, wanted) ? undefined : `the kernel made ${seen} of ${wanted}`;
   } catch (error) {
     return describeError(error);
   }
-  const seen = readText(path);
-  return isSame(seen, wanted) ? undefined : `the kernel made ${String(seen)} of ${wanted}`;
 }
 
 /** The kernel rounds; -1 and `max` read back as what they mean. */
-function isSame(seen: string | undefined, wanted: string): boolean {
+function isSame(seen: string, wanted: string): boolean {
   if (seen === wanted || wanted === '-1') return true;
   return Math.abs(Number(seen) - Number(wanted)) < PAGE_BYTES;
 }
 
 /** @returns why it is not in force */
 function applySwap(
-  leaf: CgroupLeaf,
+  files: LeafFiles,
   swapMax: CgroupLimits['swapMax'],
   mode: 'fresh' | 'change',
 ): string | undefined {
   if (swapMax === undefined && mode === 'fresh') return undefined;
   const bytes = swapMax === 'avoid' ? 0 : swapMax;
-  const v1 = v1File(leaf, V1_MEMORY_AND_SWAP);
-  const path = v1 ?? v2File(leaf, 'memory.swap.max');
-  if (leaf.v1.length > 0) {
-    // Not even what would fit below the limit: slow is what nobody asked for.
-    const swappiness = v1File(leaf, 'memory.swappiness');
-    if (bytes === 0) tryWrite(swappiness, '0');
-    else tryWrite(swappiness, USUAL_SWAPPINESS);
-  }
+  const v1 = files.v1(V1_MEMORY_AND_SWAP);
+  const path = v1 ?? files.v2('memory.swap.max');
+  // Not even what would fit below the limit: slow is what nobody asked for.
+  if (files.hasV1) files.trySet(files.v1('memory.swappiness'), bytes === 0 ? '0' : USUAL_SWAPPINESS);
   if (path === undefined)
     return typeof swapMax === 'number'
       ? 'this kernel counts no swap for a cgroup (swapaccount=1)'
       : undefined;
-  const memory = v1 === undefined ? 0 : Number(readFirst(leaf, 'memory.limit_in_bytes'));
+  const memory = v1 === undefined ? 0 : Number(files.read('memory.limit_in_bytes'));
   if (bytes !== undefined && memory > Number.MAX_SAFE_INTEGER / 2)
     return swapMax === 'avoid'
       ? undefined
       : 'cgroup v1 limits swap only together with memory, which has no limit';
   const wanted = bytes === undefined ? (v1 === undefined ? 'max' : '-1') : String(memory + bytes);
   try {
-    writeFileSync(path, wanted);
+    const seen = files.set(path, wanted);
+    return isSame(seen, wanted) ? undefined : `the kernel made ${seen} of ${wanted}`;
   } catch (error) {
     return swapMax === 'avoid' ? undefined : describeError(error);
-  }
-  const seen = readText(path);
-  return isSame(seen, wanted) ? undefined : `the kernel made ${String(seen)} of ${wanted}`;
-}
-
-/** Best effort. */
-function tryWrite(path: string | undefined, text: string): void {
-  try {
-    if (path !== undefined) writeFileSync(path, text);
-  } catch {
-    // Told where it matters.
-  }
-}
-
-function readFirst(leaf: CgroupLeaf, file: string): string | undefined {
-  const path = v1File(leaf, file) ?? v2File(leaf, file);
-  return path === undefined ? undefined : readText(path);
-}
-
-function readText(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8').trim();
-  } catch {
-    return undefined;
   }
 }

@@ -200,7 +200,7 @@ export function checkDriverConfig(
  * @throws AgentError driver_config_invalid, with every fault in one line
  */
 export function parseRawExecConfig(config: Readonly<Record<string, unknown>>, where: string): RawExecConfig {
-  return programOf(parse('raw_exec', RAW_EXEC, config, where));
+  return programOf(parse('raw_exec', config, where));
 }
 
 /**
@@ -208,7 +208,7 @@ export function parseRawExecConfig(config: Readonly<Record<string, unknown>>, wh
  * @throws AgentError driver_config_invalid
  */
 export function parseExecConfig(config: Readonly<Record<string, unknown>>, where: string): ExecConfig {
-  const read = parse('exec', EXEC, config, where);
+  const read = parse('exec', config, where);
   return {
     ...programOf(read),
     pidMode: read.pid_mode,
@@ -240,7 +240,7 @@ function programOf(read: z.output<typeof RAW_EXEC>): ProgramConfig {
  * @throws AgentError driver_config_invalid
  */
 export function parseMockConfig(config: Readonly<Record<string, unknown>>, where: string): MockConfig {
-  const read = parse('mock_driver', MOCK, config, where);
+  const read = parse('mock_driver', config, where);
   return {
     startError: read.start_error,
     startErrorRecoverable: read.start_error_recoverable,
@@ -256,13 +256,12 @@ export function parseMockConfig(config: Readonly<Record<string, unknown>>, where
   };
 }
 
-function parse<S extends z.ZodType>(
-  driver: DriverName,
-  schema: S,
+function parse<D extends DriverName>(
+  driver: D,
   config: Readonly<Record<string, unknown>>,
   where: string,
-): z.output<S> {
-  const result = schema.safeParse(withoutNulls(config));
+): z.output<(typeof SCHEMAS)[D]> {
+  const result = read(driver, config);
   if (result.success) return result.data;
   const faults = faultsOf(driver, config).map(
     ({ message, hint }) => `${message}${hint === undefined ? '' : ` (${hint})`}`,
@@ -274,7 +273,7 @@ function parse<S extends z.ZodType>(
 }
 
 function faultsOf(driver: DriverName, config: Readonly<Record<string, unknown>>): ConfigFault[] {
-  const result = SCHEMAS[driver].safeParse(withoutNulls(config));
+  const result = read(driver, config);
   if (result.success) return [];
   return result.error.issues.flatMap((issue) => {
     if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(driver, key));
@@ -282,6 +281,19 @@ function faultsOf(driver: DriverName, config: Readonly<Record<string, unknown>>)
     const kind = Object.hasOwn(config, key) ? 'value' : 'missing';
     return [{ key, kind, message: `\`${key}\`: ${issue.message}`, hint: undefined }];
   });
+}
+
+type ReadConfig<D extends DriverName> = z.ZodSafeParseResult<z.output<(typeof SCHEMAS)[D]>>;
+
+/** What was read of a config, as nobody changes one: it is looked at before a start and at the start, and a task starts often. */
+const known = new WeakMap<object, { readonly driver: DriverName; readonly result: unknown }>();
+
+function read<D extends DriverName>(driver: D, config: Readonly<Record<string, unknown>>): ReadConfig<D> {
+  const before = known.get(config);
+  if (before?.driver === driver) return before.result as ReadConfig<D>;
+  const result = SCHEMAS[driver].safeParse(withoutNulls(config)) as ReadConfig<D>;
+  known.set(config, { driver, result });
+  return result;
 }
 
 function unknownKey(driver: DriverName, key: string): ConfigFault {

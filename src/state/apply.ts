@@ -7,7 +7,6 @@ import { copyPlain } from './json.js';
 import { NODE_SCHEDULING_KEY } from './store.js';
 import { slackOf, type StoreLimits } from './limits.js';
 import type {
-  AllocRecord,
   Change,
   DeploymentRecord,
   EvaluationRecord,
@@ -270,9 +269,9 @@ class Commit {
 
   /** Undefined when its row turned out to be unreadable: then there is nothing that could be told. */
   #describeAlloc(allocId: string): { readonly key: string; readonly payload: FeedPayload } | undefined {
-    const alloc: AllocRecord | undefined = this.#records.getAlloc(allocId)?.record;
-    if (alloc === undefined) return undefined;
-    const tasks = this.#records.listTasks(allocId);
+    const described = this.#records.describeAlloc(allocId);
+    if (described === undefined) return undefined;
+    const { alloc, tasks } = described;
     return { key: allocId, payload: { topic: 'Allocation', type: 'AllocationUpdated', alloc, tasks } };
   }
 }

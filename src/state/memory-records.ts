@@ -5,7 +5,7 @@
  */
 import { freezeCopy } from './memory-history.js';
 import type { AllocRecord, HookRecord, Indexed, JobRecord, RunRecord, TaskRecord } from './store.js';
-import type { Records } from './tables.js';
+import type { AllocWithTasks, Records } from './tables.js';
 import type { UndoLog } from './undo-log.js';
 
 interface JobRow {
@@ -90,6 +90,12 @@ export class MemoryRecords implements Records {
 
   hasAllocsOf(jobId: string): boolean {
     return this.listAllocs({ jobId }).length > 0;
+  }
+
+  /** Frozen records, which nobody can change. */
+  describeAlloc(allocId: string): AllocWithTasks | undefined {
+    const alloc = this.getAlloc(allocId)?.record;
+    return alloc === undefined ? undefined : { alloc, tasks: this.listTasks(allocId) };
   }
 
   putTask(task: TaskRecord): void {

@@ -83,6 +83,7 @@ export class Quarantine {
     if (this.#stuck.has(`${table} ${key}`)) return;
     this.#logger.error({ table, key, error }, 'a row cannot be read and is moved to quarantine');
     const nested = this.#sql.db.inTransaction;
+    this.#sql.forget();
     try {
       this.#sql.transact(() => {
         this.#sql.run(

@@ -38,7 +38,8 @@ export class Row {
   }
 
   word<Word extends string>(name: string, words: readonly Word[]): Word {
-    const found = words.find((word) => word === this.#columns[name]);
+    const value = this.#columns[name];
+    const found = words.find((word) => word === value);
     if (found === undefined) throw this.#bad(name, `one of ${words.join(', ')}`);
     return found;
   }
@@ -82,14 +83,24 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Values of a record as columns. @throws TypeError for a number that SQLite would turn into NULL */
-export function asColumns(values: Readonly<Record<string, string | number | boolean | undefined>>): Columns {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, asColumn(name, value)]));
+type Value = string | number | boolean | undefined;
+
+/**
+ * Values of a record as columns, in the same object: it is made for this. SQLite gives back the same, unless a text
+ * holds half a character.
+ * @throws TypeError for a number that SQLite would turn into NULL
+ */
+export function asColumns(values: Record<string, Value>): Columns {
+  const columns: Record<string, Value | null> = values;
+  for (const name of Object.keys(values)) columns[name] = asColumn(name, values[name]);
+  return columns as Columns;
 }
 
-function asColumn(name: string, value: string | number | boolean | undefined): Column {
+function asColumn(name: string, value: Value): Column {
   if (value === undefined) return null;
   if (typeof value === 'boolean') return value ? 1 : 0;
-  if (typeof value === 'string' || Number.isFinite(value)) return value;
+  if (typeof value === 'string') return value;
+  // There is no -0 in a database.
+  if (Number.isFinite(value)) return value + 0;
   throw new TypeError(`${name} is ${value}, which cannot be stored`);
 }

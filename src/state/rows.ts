@@ -1,6 +1,7 @@
 /**
  * Owns the form of records as rows: durable facts in columns of their own, everything else as JSON in `rest`, so that a
- * field that is added to a record is stored without a change here. Decoding checks what it reads and throws BadRow.
+ * field that is added to a record is stored without a change here. Decoding checks what it reads and throws BadRow; it
+ * adds the columns to the object that `rest` holds, because a spread of it takes ten times as long.
  */
 import { encodeJson } from './json.js';
 import { asColumns, BadRow, type Columns, type Row } from './row.js';
@@ -36,14 +37,13 @@ export function decodeJob(row: Row): JobRecord {
   const id = row.text('job_id');
   // The parser made it and nobody else writes it: the outline tells a damaged spec from a whole one.
   if (spec['id'] !== id || !Array.isArray(spec['groups'])) throw new BadRow(`spec is not that of job ${id}`);
-  return {
-    ...row.object('rest'),
+  return Object.assign(row.object('rest'), {
     id,
     version: row.number('version'),
     spec: spec as unknown as JobRecord['spec'],
     stopped: row.flag('stopped'),
     submittedAtMs: row.number('submitted_at_ms'),
-  };
+  });
 }
 
 export function encodeAlloc(alloc: AllocRecord): Columns {
@@ -67,8 +67,7 @@ export function encodeAlloc(alloc: AllocRecord): Columns {
 }
 
 export function decodeAlloc(row: Row): AllocRecord {
-  return {
-    ...row.object('rest'),
+  return Object.assign(row.object('rest'), {
     id: row.text('alloc_id'),
     jobId: row.text('job_id'),
     jobVersion: row.number('job_version'),
@@ -81,7 +80,7 @@ export function decodeAlloc(row: Row): AllocRecord {
     clientDescription: row.text('client_description'),
     createdAtMs: row.number('created_at_ms'),
     modifiedAtMs: row.number('modified_at_ms'),
-  };
+  });
 }
 
 export function encodeHook(hook: HookRecord): Columns {
@@ -99,8 +98,7 @@ export function encodeHook(hook: HookRecord): Columns {
 }
 
 export function decodeHook(row: Row): HookRecord {
-  return {
-    ...row.object('rest'),
+  return Object.assign(row.object('rest'), {
     allocId: row.text('alloc_id'),
     task: row.text('task'),
     hook: row.text('hook'),
@@ -108,7 +106,7 @@ export function decodeHook(row: Row): HookRecord {
     bootId: row.optionalText('boot_id'),
     env: row.object('env') as HookRecord['env'],
     data: row.object('data') as HookRecord['data'],
-  };
+  });
 }
 
 export function decodeEvent(row: Row): TaskEventRow {

@@ -21,14 +21,13 @@ export function encodeDeployment(deployment: DeploymentRecord): Columns {
 export function decodeDeployment(row: Row): DeploymentRecord {
   const rest = row.object('rest');
   if (!isRecord(rest['groups'])) throw new BadRow('the deployment has no groups');
-  return {
-    ...(rest as unknown as Pick<DeploymentRecord, 'groups' | 'createdAtMs' | 'modifiedAtMs'>),
+  return Object.assign(rest as unknown as Pick<DeploymentRecord, 'groups' | 'createdAtMs' | 'modifiedAtMs'>, {
     id: row.text('deployment_id'),
     jobId: row.text('job_id'),
     jobVersion: row.number('job_version'),
     status: row.word('status', DEPLOYMENT_STATUSES),
     description: row.text('description'),
-  };
+  });
 }
 
 export function encodeEvaluation(evaluation: EvaluationRecord): Columns {
@@ -39,10 +38,9 @@ export function encodeEvaluation(evaluation: EvaluationRecord): Columns {
 export function decodeEvaluation(row: Row): EvaluationRecord {
   const rest = row.object('rest');
   if (typeof rest['triggeredBy'] !== 'string') throw new BadRow('the evaluation has no trigger');
-  return {
-    ...(rest as unknown as Omit<EvaluationRecord, 'id' | 'jobId' | 'status'>),
+  return Object.assign(rest as unknown as Omit<EvaluationRecord, 'id' | 'jobId' | 'status'>, {
     id: row.text('eval_id'),
     jobId: row.text('job_id'),
     status: row.word('status', EVALUATION_STATUSES),
-  };
+  });
 }

@@ -5,6 +5,7 @@
 import { encodeJson } from './json.js';
 import { slackOf, type StoreLimits } from './limits.js';
 import type { Quarantine } from './quarantine.js';
+import type { Recall } from './recall.js';
 import { Row } from './row.js';
 import { decodeEvent, decodeFeedRow } from './rows.js';
 import type { Sql } from './sqlite-sql.js';
@@ -12,6 +13,16 @@ import type { FeedBounds, FeedRow, StateStore, TaskEventRow } from './store.js';
 import type { History } from './tables.js';
 
 const OF_TASK = 'alloc_id = :allocId AND task = :task';
+const EVENT_END = `SELECT seq AS number, at_ms, bytes, total_bytes FROM task_events WHERE ${OF_TASK} ORDER BY seq`;
+const OLDEST_EVENT = `${EVENT_END} ASC LIMIT 1`;
+const NEWEST_EVENT = `${EVENT_END} DESC LIMIT 1`;
+const FEED_END = 'SELECT "index" AS number, at_ms, bytes, total_bytes FROM feed ORDER BY "index"';
+const OLDEST_FEED_ROW = `${FEED_END} ASC LIMIT 1`;
+const NEWEST_FEED_ROW = `${FEED_END} DESC LIMIT 1`;
+
+/** Allocs of which it is remembered where the events of their tasks end. */
+const MOST_ALLOCS = 1_000;
+const FEED = 'feed';
 
 /** One end of a history. */
 interface End {
@@ -23,56 +34,76 @@ interface End {
   readonly totalBytes: number;
 }
 
+/** Where a history ends; one without rows has no ends. */
+interface Ends {
+  oldest: End | undefined;
+  newest: End | undefined;
+}
+
 export class SqliteHistory implements History {
   readonly #sql: Sql;
   readonly #quarantine: Quarantine;
+  /** By alloc and task. */
+  readonly #eventEnds: Recall<Map<string, Ends>>;
+  readonly #feedEnds: Recall<Ends>;
 
   constructor(sql: Sql, quarantine: Quarantine) {
     this.#sql = sql;
     this.#quarantine = quarantine;
+    this.#eventEnds = sql.recall(MOST_ALLOCS);
+    this.#feedEnds = sql.recall(1);
   }
 
   newestEventSeq(allocId: string, task: string): number {
-    return this.#eventEnd('DESC', allocId, task)?.number ?? 0;
+    return this.#endsOf(allocId, task).newest?.number ?? 0;
   }
 
   /** Sequence numbers have no gap, so what is not held was dropped. */
   countDroppedEvents(allocId: string, task: string): number {
-    const held = this.#sql.number(`SELECT COUNT(*) FROM task_events WHERE ${OF_TASK}`, { allocId, task });
-    return this.newestEventSeq(allocId, task) - (held ?? 0);
+    const owner = { allocId, task };
+    const held = this.#sql.number(`SELECT COUNT(*) FROM task_events WHERE ${OF_TASK}`, owner);
+    return (asEnd(this.#sql.get(NEWEST_EVENT, owner))?.number ?? 0) - (held ?? 0);
   }
 
   addEvent({ allocId, task, seq, atMs, event }: TaskEventRow): void {
     const text = encodeJson(event);
     const bytes = Buffer.byteLength(text);
-    const totalBytes = (this.#eventEnd('DESC', allocId, task)?.totalBytes ?? 0) + bytes;
+    const ends = this.#endsOf(allocId, task);
+    const totalBytes = (ends.newest?.totalBytes ?? 0) + bytes;
     this.#sql.run(
       `INSERT INTO task_events (alloc_id, task, seq, at_ms, type, event, bytes, total_bytes)
-       VALUES (:allocId, :task, :seq, :atMs, :type, :text, :bytes, :totalBytes)`,
-      { allocId, task, seq, atMs, type: event.type, text, bytes, totalBytes },
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      [allocId, task, seq, atMs, event.type, text, bytes, totalBytes],
     );
+    lengthen(ends, { number: seq, atMs, bytes, totalBytes });
   }
 
   trimEvents(allocId: string, task: string, limits: StoreLimits): void {
     const { eventsPerTask: most, eventBytesPerTask: mostBytes } = limits;
-    const newest = this.#eventEnd('DESC', allocId, task);
-    const oldest = this.#eventEnd('ASC', allocId, task);
+    const { newest, oldest } = this.#endsOf(allocId, task);
     if (newest === undefined || oldest === undefined) return;
     const owner = { allocId, task, newest: newest.number };
     if (newest.number - oldest.number + 1 > most) {
       const last = newest.number - (most - slackOf(most));
-      const text = `DELETE FROM task_events WHERE ${OF_TASK} AND seq <= :last AND seq < :newest`;
-      this.#sql.run(text, { ...owner, last });
+      this.#sql.run(`DELETE FROM task_events WHERE ${OF_TASK} AND seq <= :last AND seq < :newest`, {
+        ...owner,
+        last,
+      });
+      this.#eventEnds.delete(allocId);
     }
     if (heldBytes(oldest, newest) > mostBytes) {
       const start = newest.totalBytes - (mostBytes - slackOf(mostBytes));
-      const text = `DELETE FROM task_events WHERE ${OF_TASK} AND total_bytes - bytes < :start AND seq < :newest`;
-      this.#sql.run(text, { ...owner, start });
+      this.#sql.run(
+        `DELETE FROM task_events WHERE ${OF_TASK} AND total_bytes - bytes < :start AND seq < :newest`,
+        { ...owner, start },
+      );
+      this.#eventEnds.delete(allocId);
     }
   }
 
   deleteEvents(allocId: string): void {
-    this.#sql.run('DELETE FROM task_events WHERE alloc_id = :allocId', { allocId });
+    this.#eventEnds.delete(allocId);
+    this.#sql.run('DELETE FROM task_events WHERE alloc_id = ?', [allocId]);
   }
 
   listTaskEvents(filter: Parameters<StateStore['listTaskEvents']>[0]): readonly TaskEventRow[] {
@@ -96,23 +127,25 @@ export class SqliteHistory implements History {
     const { topic, type } = payload;
     const text = encodeJson(payload);
     const bytes = Buffer.byteLength(text);
-    const totalBytes = (this.#feedEnd('DESC')?.totalBytes ?? 0) + bytes;
+    const ends = this.#endsOfFeed();
+    const totalBytes = (ends.newest?.totalBytes ?? 0) + bytes;
     this.#sql.run(
       `INSERT INTO feed ("index", at_ms, topic, type, key, payload, bytes, total_bytes)
-       VALUES (:index, :atMs, :topic, :type, :key, :text, :bytes, :totalBytes)`,
-      { index, atMs, topic, type, key, text, bytes, totalBytes },
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      [index, atMs, topic, type, key, text, bytes, totalBytes],
     );
+    lengthen(ends, { number: index, atMs, bytes, totalBytes });
   }
 
   trimFeed(limits: StoreLimits, nowMs: number): void {
     this.#trimOldFeedRows(limits, nowMs);
-    const newest = this.#feedEnd('DESC');
-    const oldest = this.#feedEnd('ASC');
+    const { newest, oldest } = this.#endsOfFeed();
     if (newest === undefined || oldest === undefined) return;
     if (heldBytes(oldest, newest) <= limits.feedBytes) return;
     const start = newest.totalBytes - (limits.feedBytes - slackOf(limits.feedBytes));
     const text = 'DELETE FROM feed WHERE total_bytes - bytes < :start AND "index" < :newest';
     this.#sql.run(text, { start, newest: newest.number });
+    this.#feedEnds.clear();
   }
 
   /** The index of the newest row ever made, also when it is long gone. */
@@ -122,7 +155,7 @@ export class SqliteHistory implements History {
 
   feedBounds(): FeedBounds {
     const newest = this.index();
-    return { oldest: this.#feedEnd('ASC')?.number ?? newest + 1, newest };
+    return { oldest: asEnd(this.#sql.get(OLDEST_FEED_ROW))?.number ?? newest + 1, newest };
   }
 
   readFeed(afterIndex: number, limit: number): readonly FeedRow[] {
@@ -137,8 +170,7 @@ export class SqliteHistory implements History {
   }
 
   #trimOldFeedRows({ feedRows, feedAgeMs }: StoreLimits, nowMs: number): void {
-    const newest = this.#feedEnd('DESC');
-    const oldest = this.#feedEnd('ASC');
+    const { newest, oldest } = this.#endsOfFeed();
     if (newest === undefined || oldest === undefined) return;
     const bornBefore = nowMs - feedAgeMs;
     if (newest.number - oldest.number + 1 <= feedRows + slackOf(feedRows)) return;
@@ -149,18 +181,34 @@ export class SqliteHistory implements History {
       'SELECT "index" FROM feed WHERE "index" <= :last AND at_ms >= :bornBefore ORDER BY "index" LIMIT 1';
     const young = this.#sql.number(text, { last, bornBefore });
     this.#sql.run('DELETE FROM feed WHERE "index" < :end', { end: young ?? last + 1 });
+    this.#feedEnds.clear();
   }
 
-  #eventEnd(order: 'ASC' | 'DESC', allocId: string, task: string): End | undefined {
-    const columns = 'seq AS number, at_ms, bytes, total_bytes';
-    const text = `SELECT ${columns} FROM task_events WHERE ${OF_TASK} ORDER BY seq ${order} LIMIT 1`;
-    return asEnd(this.#sql.get(text, { allocId, task }));
+  #endsOf(allocId: string, task: string): Ends {
+    const ofAlloc = this.#eventEnds.getOr(allocId, () => new Map<string, Ends>());
+    const known = ofAlloc.get(task);
+    if (known !== undefined) return known;
+    const owner = { allocId, task };
+    const ends = {
+      oldest: asEnd(this.#sql.get(OLDEST_EVENT, owner)),
+      newest: asEnd(this.#sql.get(NEWEST_EVENT, owner)),
+    };
+    ofAlloc.set(task, ends);
+    return ends;
   }
 
-  #feedEnd(order: 'ASC' | 'DESC'): End | undefined {
-    const columns = '"index" AS number, at_ms, bytes, total_bytes';
-    return asEnd(this.#sql.get(`SELECT ${columns} FROM feed ORDER BY "index" ${order} LIMIT 1`));
+  #endsOfFeed(): Ends {
+    return this.#feedEnds.getOr(FEED, () => ({
+      oldest: asEnd(this.#sql.get(OLDEST_FEED_ROW)),
+      newest: asEnd(this.#sql.get(NEWEST_FEED_ROW)),
+    }));
   }
+}
+
+/** Notes that a row was added. */
+function lengthen(ends: Ends, added: End): void {
+  ends.newest = added;
+  ends.oldest ??= added;
 }
 
 /** A damaged size counts as nothing: the bound is then a little off, and nothing fails. */

@@ -1,5 +1,8 @@
 /** Owns the SQL of the records: jobs, allocs, tasks, runs, hooks and host values. */
+import { copyPlain } from './json.js';
 import type { Quarantine } from './quarantine.js';
+import type { Recall } from './recall.js';
+import { BadRow, Row, type Columns } from './row.js';
 import {
   decodeAlloc,
   decodeHook,
@@ -11,18 +14,33 @@ import {
 } from './rows.js';
 import type { Sql } from './sqlite-sql.js';
 import type { AllocRecord, HookRecord, Indexed, JobRecord, RunRecord, TaskRecord } from './store.js';
-import type { Records } from './tables.js';
+import type { AllocWithTasks, Records } from './tables.js';
 import { decodeRun, decodeTask, encodeRun, encodeTask } from './task-rows.js';
 
 /** Records that belong to an alloc and go with it. */
 const OWNED_BY_ALLOC = ['tasks', 'runs', 'hook_state'] as const;
+const DELETE_OWNED = OWNED_BY_ALLOC.map((table) => `DELETE FROM ${table} WHERE alloc_id = ?`);
+
+const TASKS_OF_ALLOC = 'SELECT * FROM tasks WHERE alloc_id = ? ORDER BY place';
+
+/** Allocs that are remembered: those that many tasks that start together belong to. */
+const MOST_ALLOCS = 1_000;
+
+/** What the feed says of an alloc; as its rows would be read. */
+interface Told {
+  alloc: AllocRecord;
+  /** In the order they were first put, as everywhere. */
+  readonly tasks: Map<string, TaskRecord>;
+}
 
 export class SqliteRecords implements Records {
   readonly #sql: Sql;
   readonly #quarantine: Quarantine;
+  readonly #told: Recall<Told>;
 
   constructor(sql: Sql, quarantine: Quarantine) {
     this.#sql = sql;
+    this.#told = sql.recall(MOST_ALLOCS);
     this.#quarantine = quarantine;
   }
 
@@ -74,7 +92,11 @@ export class SqliteRecords implements Records {
   }
 
   putAlloc(alloc: AllocRecord): void {
-    this.#sql.put('allocs', ['alloc_id'], encodeAlloc(alloc));
+    const columns = encodeAlloc(alloc);
+    this.#sql.put('allocs', ['alloc_id'], columns);
+    this.#remember(alloc.id, columns, (told, row) => {
+      told.alloc = decodeAlloc(row);
+    });
   }
 
   stampAlloc(allocId: string, index: number): void {
@@ -86,22 +108,32 @@ export class SqliteRecords implements Records {
   }
 
   deleteAlloc(allocId: string): void {
-    for (const table of OWNED_BY_ALLOC) {
-      this.#sql.run(`DELETE FROM ${table} WHERE alloc_id = :allocId`, { allocId });
-    }
-    this.#sql.run('DELETE FROM allocs WHERE alloc_id = :allocId', { allocId });
+    this.#told.delete(allocId);
+    for (const text of DELETE_OWNED) this.#sql.run(text, [allocId]);
+    this.#sql.run('DELETE FROM allocs WHERE alloc_id = ?', [allocId]);
   }
 
   jobIdOf(allocId: string): string | undefined {
-    return this.#sql.text('SELECT job_id FROM allocs WHERE alloc_id = :allocId', { allocId });
+    const known = this.#told.get(allocId)?.alloc.jobId;
+    return known ?? this.#sql.text('SELECT job_id FROM allocs WHERE alloc_id = ?', [allocId]);
   }
 
   hasAllocsOf(jobId: string): boolean {
     return this.#sql.get('SELECT 1 FROM allocs WHERE job_id = :jobId LIMIT 1', { jobId }) !== undefined;
   }
 
+  describeAlloc(allocId: string): AllocWithTasks | undefined {
+    const told = this.#told.get(allocId) ?? this.#readTold(allocId);
+    if (told === undefined) return undefined;
+    return { alloc: copyPlain(told.alloc), tasks: Array.from(told.tasks.values(), copyPlain) };
+  }
+
   putTask(task: TaskRecord): void {
-    this.#sql.put('tasks', ['alloc_id', 'task'], encodeTask(task));
+    const columns = encodeTask(task);
+    this.#sql.put('tasks', ['alloc_id', 'task'], columns);
+    this.#remember(task.allocId, columns, (told, row) => {
+      told.tasks.set(task.task, decodeTask(row));
+    });
   }
 
   putRun(run: RunRecord): void {
@@ -156,8 +188,7 @@ export class SqliteRecords implements Records {
   }
 
   listTasks(allocId: string): readonly TaskRecord[] {
-    const text = 'SELECT * FROM tasks WHERE alloc_id = :allocId ORDER BY place';
-    return this.#quarantine.decode('tasks', this.#sql.all(text, { allocId }), decodeTask);
+    return this.#quarantine.decode('tasks', this.#sql.all(TASKS_OF_ALLOC, [allocId]), decodeTask);
   }
 
   getTask(allocId: string, task: string): TaskRecord | undefined {
@@ -189,6 +220,30 @@ export class SqliteRecords implements Records {
     return this.#sql.text('SELECT value FROM host WHERE key = :key', { key });
   }
 
+  #readTold(allocId: string): Told | undefined {
+    const alloc = this.getAlloc(allocId)?.record;
+    if (alloc === undefined) return undefined;
+    const found = this.#sql.all(TASKS_OF_ALLOC, [allocId]);
+    const tasks = this.#quarantine.decode('tasks', found, decodeTask);
+    const told = { alloc, tasks: new Map(tasks.map((task) => [task.task, task])) };
+    // A row that cannot be read, and may still have its place among the others, is not told.
+    if (tasks.length === found.length) this.#told.set(allocId, told);
+    return told;
+  }
+
+  /** Notes in what is remembered of an alloc that `columns` were put. What a disk would give back changed is read. */
+  #remember(allocId: string, columns: Columns, note: (told: Told, row: Row) => void): void {
+    const told = this.#told.get(allocId);
+    if (told === undefined) return;
+    try {
+      if (isWellFormed(columns)) note(told, new Row(columns));
+      else this.#told.delete(allocId);
+    } catch (error) {
+      if (!(error instanceof BadRow)) throw error;
+      this.#told.delete(allocId);
+    }
+  }
+
   #jobs(table: 'jobs' | 'job_versions', found: readonly unknown[]): readonly Indexed<JobRecord>[] {
     return this.#quarantine.decode(table, found, (row) => decodeIndexed(row, decodeJob(row)));
   }
@@ -196,4 +251,9 @@ export class SqliteRecords implements Records {
   #allocs(found: readonly unknown[]): readonly Indexed<AllocRecord>[] {
     return this.#quarantine.decode('allocs', found, (row) => decodeIndexed(row, decodeAlloc(row)));
   }
+}
+
+/** False when a text holds half a character, which UTF-8 has no form for. */
+function isWellFormed(columns: Columns): boolean {
+  return Object.values(columns).every((value) => typeof value !== 'string' || value.isWellFormed());
 }

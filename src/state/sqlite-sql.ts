@@ -1,19 +1,35 @@
-/** Owns the talk with SQLite: statements prepared once, and its errors told apart into ours. */
+/**
+ * Owns the talk with SQLite: statements prepared once, its errors told apart into ours, and when what is remembered of
+ * rows is not true any more.
+ */
 import { closeSync, openSync, readSync } from 'node:fs';
 import Sqlite, { type Database, type Statement } from 'better-sqlite3';
 import { AgentError, describeSystemError } from '../base/errors.js';
+import { Recall } from './recall.js';
 
-type Bound = Readonly<Record<string, unknown>>;
+/** Values by name, or by place. */
+type Bound = Readonly<Record<string, unknown>> | readonly unknown[];
 
 /** Primary result codes that say "not now": the change is good, the disk is not. Extended codes begin with them. */
 const REFUSALS =
   /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN|BUSY|LOCKED|NOMEM|PERM|AUTH|PROTOCOL|INTERRUPT|NOLFS)(_|$)/;
 const CORRUPTIONS = /^SQLITE_(CORRUPT|NOTADB)(_|$)/;
 
+/** How rows are put into one table. */
+interface Put {
+  readonly names: readonly string[];
+  readonly statement: Statement;
+}
+
 export class Sql {
   readonly db: Database;
+  /** By text. A text that is made anew at each call is hashed at each call: callers give constants. */
   readonly #statements = new Map<string, Statement>();
+  readonly #puts = new Map<string, Put>();
   readonly #transaction: Sqlite.Transaction<(work: () => unknown) => unknown>;
+  readonly #recalls: Pick<Recall<unknown>, 'clear'>[] = [];
+  /** Changes when another connection has committed. */
+  #dataVersion: number | undefined;
 
   constructor(db: Database) {
     this.db = db;
@@ -22,12 +38,20 @@ export class Sql {
 
   /** All rows. @throws AgentError store_unavailable, store_corrupt */
   all(text: string, bound: Bound = {}): readonly unknown[] {
-    return this.#told(() => this.#prepare(text).all(bound));
+    try {
+      return this.#prepare(text).all(bound);
+    } catch (error) {
+      throw asStoreError(error, this.db.name);
+    }
   }
 
   /** The first row, or undefined. */
   get(text: string, bound: Bound = {}): unknown {
-    return this.#told(() => this.#prepare(text).get(bound));
+    try {
+      return this.#prepare(text).get(bound);
+    } catch (error) {
+      throw asStoreError(error, this.db.name);
+    }
   }
 
   /** The first column of the first row when it is a number, or undefined. */
@@ -44,31 +68,54 @@ export class Sql {
 
   /** @returns how many rows changed */
   run(text: string, bound: Bound = {}): number {
-    return this.#told(() => this.#prepare(text).run(bound).changes);
-  }
-
-  /** Inserts a row, or replaces the columns of the one with the same `keys`. */
-  put(table: string, keys: readonly string[], columns: Bound): void {
-    const names = Object.keys(columns);
-    const updates = names.map((name) => `${name} = excluded.${name}`);
-    this.run(
-      `INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map((name) => `:${name}`).join(', ')})
-       ON CONFLICT (${keys.join(', ')}) DO UPDATE SET ${updates.join(', ')}`,
-      columns,
-    );
-  }
-
-  /** All or nothing; nested calls are savepoints. */
-  transact<T>(work: () => T): T {
-    return this.#told(() => this.#transaction.immediate(work) as T);
-  }
-
-  #told<T>(work: () => T): T {
     try {
-      return work();
+      return this.#prepare(text).run(bound).changes;
     } catch (error) {
       throw asStoreError(error, this.db.name);
     }
+  }
+
+  /** Inserts a row, or replaces the columns of the one with the same `keys`, which are those of the table. */
+  put(table: string, keys: readonly string[], columns: Readonly<Record<string, unknown>>): void {
+    try {
+      // By place: a binding by name is looked up at each call, and this is what is called most.
+      this.#preparePut(table, keys, Object.keys(columns)).run(...Object.values(columns));
+    } catch (error) {
+      throw asStoreError(error, this.db.name);
+    }
+  }
+
+  /** All or nothing; nested calls are savepoints. What it undoes is forgotten. */
+  transact<T>(work: () => T): T {
+    const nested = this.db.inTransaction;
+    try {
+      return this.#transaction.immediate(() => {
+        if (!nested) this.#forgetWhatOthersChanged();
+        return work();
+      }) as T;
+    } catch (error) {
+      this.forget();
+      throw asStoreError(error, this.db.name);
+    }
+  }
+
+  /** A memory of `most` values, which must come from rows and be kept as these are. Use it within transactions only. */
+  recall<V>(most: number): Recall<V> {
+    const recall = new Recall<V>(most);
+    this.#recalls.push(recall);
+    return recall;
+  }
+
+  /** Forgets all that is remembered: rows have changed in a way that nobody keeps track of. */
+  forget(): void {
+    for (const recall of this.#recalls) recall.clear();
+  }
+
+  /** Somebody may have the database open in another program. */
+  #forgetWhatOthersChanged(): void {
+    const version = this.number('PRAGMA data_version');
+    if (version !== this.#dataVersion) this.forget();
+    this.#dataVersion = version;
   }
 
   #first(text: string, bound: Bound): unknown {
@@ -82,6 +129,20 @@ export class Sql {
       statement = this.db.prepare(text);
       this.#statements.set(text, statement);
     }
+    return statement;
+  }
+
+  #preparePut(table: string, keys: readonly string[], names: readonly string[]): Statement {
+    const known = this.#puts.get(table);
+    if (known?.names.length === names.length && names.every((name, place) => name === known.names[place])) {
+      return known.statement;
+    }
+    const updates = names.map((name) => `${name} = excluded.${name}`);
+    const statement = this.db.prepare(
+      `INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})
+       ON CONFLICT (${keys.join(', ')}) DO UPDATE SET ${updates.join(', ')}`,
+    );
+    this.#puts.set(table, { names, statement });
     return statement;
   }
 }

@@ -44,6 +44,12 @@ type RecordReads = Pick<
   | 'getHost'
 >;
 
+/** An alloc as the feed tells it. */
+export interface AllocWithTasks {
+  readonly alloc: AllocRecord;
+  readonly tasks: readonly TaskRecord[];
+}
+
 /** What is, by key. `put…` replaces a record of the same key and keeps its place in the order of first puts. */
 export interface Records extends RecordReads {
   /** Puts the job's current record and that of its version. */
@@ -63,6 +69,8 @@ export interface Records extends RecordReads {
   /** The owner of an alloc, without decoding it; undefined when there is no such alloc. */
   jobIdOf(allocId: string): string | undefined;
   hasAllocsOf(jobId: string): boolean;
+  /** What `getAlloc` and `listTasks` give, in copies that nobody else has; undefined when there is no such alloc. */
+  describeAlloc(allocId: string): AllocWithTasks | undefined;
 
   putTask(task: TaskRecord): void;
   putRun(run: RunRecord): void;
@@ -101,6 +109,7 @@ type HistoryReads = Pick<
 /** What was: it grows, and is trimmed from its old end. */
 export interface History extends HistoryReads {
   newestEventSeq(allocId: string, task: string): number;
+  /** Its number must be above that of the task's newest. */
   addEvent(event: TaskEventRow): void;
   /** Drops the oldest events of one task, once a bound is passed, down to below the bounds by their slack. */
   trimEvents(allocId: string, task: string, limits: StoreLimits): void;

@@ -44,9 +44,13 @@ export function encodeTask(record: TaskRecord): Columns {
     last_restart_at_ms: lastRestartAtMs,
     started_at_ms: startedAtMs,
     finished_at_ms: finishedAtMs,
-    ...encodeMoment('window', restartWindow?.opened),
+    window_wall_ms: restartWindow?.opened.wallMs,
+    window_mono_ms: restartWindow?.opened.monoMs,
+    window_boot_id: restartWindow?.opened.bootId,
     window_used: restartWindow?.used,
-    ...encodeMoment('next', nextStart),
+    next_wall_ms: nextStart?.wallMs,
+    next_mono_ms: nextStart?.monoMs,
+    next_boot_id: nextStart?.bootId,
     ...encodeExit(lastExit),
     run_id: runId,
     attempts,
@@ -59,9 +63,8 @@ export function encodeTask(record: TaskRecord): Columns {
 }
 
 export function decodeTask(row: Row): TaskRecord {
-  const opened = decodeMoment(row, 'window');
-  return {
-    ...(row.object('rest') as Pick<TaskRecord, 'restartReason'>),
+  const opened = decodeMoment(row, WINDOW);
+  return Object.assign(row.object('rest') as Pick<TaskRecord, 'restartReason'>, {
     allocId: row.text('alloc_id'),
     task: row.text('task'),
     state: row.word('state', TASK_STATES),
@@ -73,7 +76,7 @@ export function decodeTask(row: Row): TaskRecord {
     startedAtMs: row.optionalNumber('started_at_ms'),
     finishedAtMs: row.optionalNumber('finished_at_ms'),
     restartWindow: opened === undefined ? undefined : { opened, used: row.number('window_used') },
-    nextStart: decodeMoment(row, 'next'),
+    nextStart: decodeMoment(row, NEXT),
     lastExit: decodeExit(row),
     runId: row.optionalText('run_id'),
     attempts: row.number('attempts'),
@@ -81,7 +84,7 @@ export function decodeTask(row: Row): TaskRecord {
     lastEventSeq: row.number('last_event_seq'),
     eventsDropped: row.number('events_dropped'),
     recentEvents: decodeRecentEvents(row),
-  };
+  });
 }
 
 export function encodeRun(run: RunRecord): Columns {
@@ -104,8 +107,7 @@ export function encodeRun(run: RunRecord): Columns {
 }
 
 export function decodeRun(row: Row): RunRecord {
-  return {
-    ...row.object('rest'),
+  return Object.assign(row.object('rest'), {
     runId: row.text('run_id'),
     allocId: row.text('alloc_id'),
     task: row.text('task'),
@@ -117,26 +119,28 @@ export function decodeRun(row: Row): RunRecord {
     handle: row.isNull('handle') ? undefined : decodeHandle(row),
     startedAtMs: row.optionalNumber('started_at_ms'),
     outcome: decodeOutcome(row),
-  };
+  });
 }
 
-function encodeMoment(
-  prefix: string,
-  moment: Moment | undefined,
-): Record<string, string | number | undefined> {
-  return {
-    [`${prefix}_wall_ms`]: moment?.wallMs,
-    [`${prefix}_mono_ms`]: moment?.monoMs,
-    [`${prefix}_boot_id`]: moment?.bootId,
-  };
+/** The columns of a moment. */
+interface MomentColumns {
+  readonly wallMs: string;
+  readonly monoMs: string;
+  readonly bootId: string;
 }
+const WINDOW: MomentColumns = {
+  wallMs: 'window_wall_ms',
+  monoMs: 'window_mono_ms',
+  bootId: 'window_boot_id',
+};
+const NEXT: MomentColumns = { wallMs: 'next_wall_ms', monoMs: 'next_mono_ms', bootId: 'next_boot_id' };
 
-function decodeMoment(row: Row, prefix: string): Moment | undefined {
-  if (row.isNull(`${prefix}_wall_ms`)) return undefined;
+function decodeMoment(row: Row, columns: MomentColumns): Moment | undefined {
+  if (row.isNull(columns.wallMs)) return undefined;
   return {
-    wallMs: row.number(`${prefix}_wall_ms`),
-    monoMs: row.number(`${prefix}_mono_ms`),
-    bootId: row.text(`${prefix}_boot_id`),
+    wallMs: row.number(columns.wallMs),
+    monoMs: row.number(columns.monoMs),
+    bootId: row.text(columns.bootId),
   };
 }
 

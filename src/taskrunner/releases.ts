@@ -30,17 +30,15 @@ export class Releases {
     if (stored === 'stored') this.pay();
   }
 
-  /** Cleans up after every run that is over: all of it is durable by now. The next run, which may be about to start, goes first. */
+  /** Cleans up after every run that is over: all of it is durable by now. */
   pay(): void {
     for (const { runId, release } of this.#owed.splice(0)) {
-      setImmediate(() => {
-        failpoint('run.before_release');
-        release().catch((error: unknown) => {
-          this.#logger.warn(
-            { run_id: runId, error: describeError(error) },
-            'cannot clean up after a run, ignoring',
-          );
-        });
+      failpoint('run.before_release');
+      release().catch((error: unknown) => {
+        this.#logger.warn(
+          { run_id: runId, error: describeError(error) },
+          'cannot clean up after a run, ignoring',
+        );
       });
     }
   }

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { describeError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
+import type { Task } from '../jobspec/types.js';
 import type { Change, RunHandle, RunRecord, TaskRecord } from '../state/store.js';
 import type { TaskRunnerDeps } from './deps.js';
 import type { StepResult } from './draft.js';
@@ -33,6 +34,8 @@ export class TaskJournal {
   #openRun: RunRecord | undefined;
   /** As last handed to the store, and taken by it. */
   #handedOver: TaskRecord;
+  /** Of the task as it was last started. */
+  #hashed: { readonly task: Task; readonly hash: string } | undefined;
 
   constructor(
     deps: Pick<TaskRunnerDeps, 'bootId' | 'clock' | 'persist' | 'readRun'>,
@@ -104,7 +107,7 @@ export class TaskJournal {
         attempt: change.attempt,
         driver: task.driver,
         bootId: this.#deps.bootId,
-        specHash: createHash('sha256').update(JSON.stringify(task)).digest('hex'),
+        specHash: this.#specHash(task),
         intendedAtMs: this.#deps.clock.wallMs(),
         handle: undefined,
         startedAtMs: undefined,
@@ -127,6 +130,14 @@ export class TaskJournal {
           };
     this.#openRun = run;
     return isDeepStrictEqual(run, open) ? [] : [{ kind: 'put_run', run }];
+  }
+
+  #specHash(task: Task): string {
+    if (this.#hashed?.task !== task) {
+      const hash = createHash('sha256').update(JSON.stringify(task)).digest('hex');
+      this.#hashed = { task, hash };
+    }
+    return this.#hashed.hash;
   }
 }
 

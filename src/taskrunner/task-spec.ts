@@ -1,20 +1,24 @@
 /** Owns what a task is specified as now, and what a run of it gets of that: environment, config, limits, directories. */
-import type { TaskConfig, TaskPaths } from '../drivers/driver.js';
+import type { Driver, TaskConfig, TaskPaths } from '../drivers/driver.js';
 import type { Job, Task, TaskGroup } from '../jobspec/types.js';
 import type { TaskRunnerDeps, TaskRunnerSubject } from './deps.js';
 import type { TaskHooks } from './hooks/run-hooks.js';
 import { buildTaskEnv, interpolateDeep, type TaskEnv } from './task-env.js';
 
+interface SpecDeps extends Pick<TaskRunnerDeps, 'agentEnv' | 'nodeFacts' | 'ports'> {
+  readonly driver: Pick<Driver, 'taskPaths'>;
+}
+
 export class TaskSpec {
-  readonly #deps: Pick<TaskRunnerDeps, 'driver' | 'agentEnv' | 'nodeFacts' | 'ports'>;
+  readonly #deps: SpecDeps;
   readonly #hooks: Pick<TaskHooks, 'env' | 'mounts'>;
   #subject: TaskRunnerSubject;
+  /** The environment that was built last, and all it was made of that can change. */
+  #built: { readonly env: TaskEnv; readonly of: readonly object[] } | undefined;
+  /** The config that was resolved last, and the environment it was resolved by. */
+  #resolved: { readonly config: Readonly<Record<string, unknown>>; readonly by: TaskEnv } | undefined;
 
-  constructor(
-    deps: Pick<TaskRunnerDeps, 'driver' | 'agentEnv' | 'nodeFacts' | 'ports'>,
-    hooks: Pick<TaskHooks, 'env' | 'mounts'>,
-    subject: TaskRunnerSubject,
-  ) {
+  constructor(deps: SpecDeps, hooks: Pick<TaskHooks, 'env' | 'mounts'>, subject: TaskRunnerSubject) {
     this.#deps = deps;
     this.#hooks = hooks;
     this.#subject = subject;
@@ -34,10 +38,19 @@ export class TaskSpec {
     this.#subject = { ...this.#subject, job, group, task };
   }
 
-  /** The environment as it stands, with what hooks gave. @param paths as the task sees them, unless others are given */
-  env(paths: TaskPaths = this.#deps.driver.taskPaths ?? this.#subject.dirs): TaskEnv {
+  /**
+   * The environment as it stands, with what hooks gave: the same object until something of it changes.
+   * @param paths as the task sees them, unless others are given
+   */
+  env(paths: TaskPaths = this.#ownPaths): TaskEnv {
+    const hookEnv = this.#hooks.env();
+    const ports = this.#deps.ports();
+    const of = [paths, this.#subject, ports, ...hookEnv];
+    if (this.#built?.of.length === of.length && this.#built.of.every((one, at) => one === of[at])) {
+      return this.#built.env;
+    }
     const { job, group, task, allocId, allocIndex } = this.#subject;
-    return buildTaskEnv({
+    const env = buildTaskEnv({
       job,
       group,
       task,
@@ -46,18 +59,30 @@ export class TaskSpec {
       paths,
       agentEnv: this.#deps.agentEnv,
       node: this.#deps.nodeFacts,
-      hookEnv: this.#hooks.env(),
+      hookEnv,
       cgroup: undefined,
-      ports: this.#deps.ports(),
+      ports,
     });
+    if (paths === this.#ownPaths) this.#built = { env, of };
+    return env;
   }
 
-  /** The driver's config with `${…}` resolved. */
-  config({ interpolate } = this.env()): Readonly<Record<string, unknown>> {
-    const { config } = this.#subject.task;
-    return Object.fromEntries(
-      Object.entries(config).map(([key, value]) => [key, interpolateDeep(value, interpolate)]),
+  /** The driver's config with `${…}` resolved: as `env`, the same object as long as it is the same. */
+  config(): Readonly<Record<string, unknown>> {
+    const env = this.env();
+    if (this.#resolved?.by === env) return this.#resolved.config;
+    const config = Object.fromEntries(
+      Object.entries(this.#subject.task.config).map(([key, value]) => [
+        key,
+        interpolateDeep(value, env.interpolate),
+      ]),
     );
+    this.#resolved = { config, by: env };
+    return config;
+  }
+
+  get #ownPaths(): TaskPaths {
+    return this.#deps.driver.taskPaths ?? this.#subject.dirs;
   }
 
   /** What the driver is told of a run that begins now. */
@@ -70,7 +95,7 @@ export class TaskSpec {
       jobId: job.id,
       group: group.name,
       task: task.name,
-      config: this.config(env),
+      config: this.config(),
       env: env.env,
       user: task.user === undefined ? undefined : env.interpolate(task.user),
       resources: task.resources,

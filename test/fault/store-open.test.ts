@@ -15,7 +15,7 @@ import { AgentError, type ErrorCode } from '../../src/base/errors.js';
 import type { Logger } from '../../src/base/log.js';
 import { silentLogger } from '../../src/base/log.js';
 import { SCHEMA_VERSION } from '../../src/state/migrations.js';
-import type { StateStore } from '../../src/state/store.js';
+import type { FeedRow, StateStore } from '../../src/state/store.js';
 import { addEvent, putAlloc, putHook, putJob, putRun, putTask } from '../helpers/records.js';
 import { imageOf } from '../helpers/store-image.js';
 import { StoreOnDisk } from '../helpers/stores.js';
@@ -216,5 +216,30 @@ describe('a store that is opened', () => {
     sql(disk, `UPDATE tasks SET phase = 'dancing' WHERE alloc_id = 'a2'`);
     assert.equal(await store.commit([putAlloc({ id: 'a2', clientStatus: 'running' })]), 'stored');
     assert.equal(store.listQuarantined().length, 2, 'also when it is met in the middle of a commit');
+  });
+
+  it('believes the disk and not its memory when another program has written', async () => {
+    const disk = await filled();
+    const store = disk.open();
+    const told: FeedRow[] = [];
+    store.onCommitted((rows) => told.push(...rows));
+    await store.commit([putTask(), addEvent(3), putTask({ allocId: 'a2' })]);
+    sql(
+      disk,
+      `UPDATE tasks SET phase = 'dancing' WHERE alloc_id = 'a1';
+       UPDATE allocs SET client_description = 'by hand' WHERE alloc_id = 'a2';
+       DELETE FROM task_events WHERE alloc_id = 'a1'; DELETE FROM feed`,
+    );
+    told.length = 0;
+    await store.commit([putAlloc({ clientStatus: 'running' }), addEvent(1), putTask({ allocId: 'a2' })]);
+    assert.deepEqual(
+      store.listQuarantined().map(({ key }) => key),
+      ['a1/server'],
+    );
+    const [first, , second] = told.map(({ payload }) => payload);
+    assert.ok(first?.type === 'AllocationUpdated' && second?.type === 'AllocationUpdated');
+    assert.deepEqual(first.tasks, []);
+    assert.equal(second.alloc.clientDescription, 'by hand');
+    assert.deepEqual(store.readFeed(0, 10), told);
   });
 });

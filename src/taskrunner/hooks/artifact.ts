@@ -28,6 +28,7 @@ export function artifactHook(limits: ArtifactLimits = USUAL_ARTIFACT_LIMITS): Ta
   return {
     name: 'artifacts',
     deadlinesMs: { prestart: DEADLINE_MS },
+    concerns: ({ artifacts }) => artifacts !== undefined,
     prestart: async (context) => {
       const { task, emit, save } = context;
       if (task.artifacts === undefined) return undefined;
@@ -85,7 +86,7 @@ async function fetchOne(artifact: Artifact, context: HookContext, limits: Artifa
       outer: context.signal,
       onSlow: () => undefined,
     };
-    await runBounded(bounds, async (signal) => {
+    await runBounded(bounds, async ({ signal }) => {
       await rm(staging, { recursive: true, force: true });
       await mkdir(staging, { mode: 0o700 });
       await place(artifact, { context, limits, staging, signal });

@@ -5,6 +5,7 @@ import { Directory, placeOf } from './place.js';
 
 export const dispatchPayloadHook: TaskHook = {
   name: 'dispatch_payload',
+  concerns: ({ dispatchPayload }) => dispatchPayload !== undefined,
   prestart: async ({ task, dirs, payload }) => {
     // Nothing to remember: a record would be a commit that each start waits for.
     if (task.dispatchPayload === undefined || payload === undefined) return undefined;

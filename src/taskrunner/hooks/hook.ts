@@ -94,6 +94,8 @@ export interface TaskHook {
   readonly name: string;
   /** Where this hook needs other bounds than the usual ones. */
   readonly deadlinesMs?: Readonly<Partial<Record<BoundedPhase, number>>>;
+  /** Whether prestart and watch have anything to do for such a task; where not, they are not called. Undefined = for each. */
+  concerns?(task: Task): boolean;
   prestart?(context: HookContext): Promise<HookAnswer | undefined>;
   poststart?(context: HookContext): Promise<void>;
   preKill?(context: HookContext): Promise<void>;

@@ -2,11 +2,12 @@
  * Owns the hook phases at work of one task: begins them as it is told, gives them their context, cancels them, and posts
  * what they came to. How the hooks of a phase are run is in run-hooks.ts.
  */
+import { LazyAbort } from '../../base/abort.js';
 import type { Task } from '../../jobspec/types.js';
 import type { HookPhase, RunnerEvent } from '../machine.js';
 import type { TaskSpec } from '../task-spec.js';
 import type { WatchContext } from './hook.js';
-import type { PhaseContext, TaskHooks } from './run-hooks.js';
+import type { PhaseCall, PhaseContext, TaskHooks } from './run-hooks.js';
 
 /** What a hook that watches can do to its task. */
 export type WatchControls = Pick<WatchContext, 'restart' | 'sendSignal' | 'exec' | 'kill'>;
@@ -17,9 +18,9 @@ export class HookPhases {
   readonly #post: (event: RunnerEvent) => void;
   readonly #controls: WatchControls;
   /** Of the phases at work: a slow poststart may still be when the exited hooks begin. */
-  readonly #aborts = new Set<AbortController>();
+  readonly #aborts = new Set<LazyAbort>();
   /** Of what hooks do beside the workload. */
-  #watchAbort: AbortController | undefined;
+  #watchAbort: LazyAbort | undefined;
   /** Updates come one after the other. */
   #updates: Promise<void> = Promise.resolve();
 
@@ -39,11 +40,11 @@ export class HookPhases {
 
   /** Begins the update hooks. @param before the task as it was */
   update(attempt: number, before: Task): void {
-    const abort = new AbortController();
+    const abort = new LazyAbort();
     this.#aborts.add(abort);
-    const context = this.#context('update', attempt, abort);
+    const context = this.#context('update', attempt);
     this.#updates = this.#updates.then(async () => {
-      if (!abort.signal.aborted) await this.#hooks.update(context, before);
+      if (!abort.aborted) await this.#hooks.update({ context, abort }, before);
       this.#aborts.delete(abort);
     });
   }
@@ -56,43 +57,38 @@ export class HookPhases {
 
   /** The agent leaves: resolves when the hooks have let go of what they held. */
   async shutdown(attempt: number): Promise<void> {
-    await this.#hooks.run('shutdown', this.#context('shutdown', attempt));
+    const context = this.#context('shutdown', attempt);
+    await this.#hooks.run('shutdown', { context, abort: new LazyAbort() });
   }
 
   async #run(phase: HookPhase, attempt: number): Promise<void> {
-    const abort = new AbortController();
+    const abort = new LazyAbort();
     if (phase !== 'stop') this.#aborts.add(abort);
-    const answer = await this.#answer(phase, attempt, this.#context(phase, attempt, abort));
+    const answer = await this.#answer(phase, attempt, { context: this.#context(phase, attempt), abort });
     this.#aborts.delete(abort);
     this.#post(answer);
   }
 
-  async #answer(phase: HookPhase, attempt: number, context: PhaseContext): Promise<RunnerEvent> {
+  async #answer(phase: HookPhase, attempt: number, call: PhaseCall): Promise<RunnerEvent> {
     if (phase === 'prestart') {
-      const result = await this.#hooks.prestart(context);
+      const result = await this.#hooks.prestart(call);
       return result.kind === 'done'
         ? { kind: 'hooks_done', phase, attempt }
         : { ...result, kind: 'prestart_failed' };
     }
-    await this.#hooks.run(phase === 'pre_kill' ? 'preKill' : phase, context);
+    await this.#hooks.run(phase === 'pre_kill' ? 'preKill' : phase, call);
     return { kind: 'hooks_done', phase, attempt };
   }
 
   #watch(attempt: number): void {
     this.#watchAbort?.abort();
-    const abort = new AbortController();
+    const abort = new LazyAbort();
     this.#watchAbort = abort;
-    this.#hooks.watch({
-      ...this.#context('watch', attempt, abort),
-      ...this.#controls,
-    });
+    const context = { ...this.#context('watch', attempt), ...this.#controls };
+    this.#hooks.watch({ context, abort });
   }
 
-  #context(
-    phase: HookPhase | 'update' | 'shutdown' | 'watch',
-    attempt: number,
-    abort = new AbortController(),
-  ): PhaseContext {
+  #context(phase: HookPhase | 'update' | 'shutdown' | 'watch', attempt: number): PhaseContext {
     const { job, group, task, allocId, allocIndex, dirs, payload } = this.#spec.subject;
     return {
       allocId,
@@ -113,7 +109,6 @@ export class HookPhases {
         if (phase === 'update' || phase === 'shutdown' || phase === 'watch') return;
         this.#post({ kind: 'waiting_on', phase, attempt, what });
       },
-      signal: abort.signal,
     };
   }
 }

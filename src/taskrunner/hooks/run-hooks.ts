@@ -1,4 +1,5 @@
 /** Owns the running of a task's hooks: order, bounds, what a failure means, and the state that hooks want back. */
+import type { LazyAbort } from '../../base/abort.js';
 import { sleep, type Clock } from '../../base/clock.js';
 import { AgentError, describeError, isRecoverable } from '../../base/errors.js';
 import type { Logger } from '../../base/log.js';
@@ -39,9 +40,19 @@ export interface HookDeps {
 }
 
 /** What the hooks of a phase have in common; the rest belongs to the single hook. */
-type Own = 'data' | 'logger' | 'clock' | 'save';
+type Own = 'data' | 'logger' | 'clock' | 'save' | 'signal';
 export type PhaseContext = Omit<HookContext, Own>;
 export type WatchPhaseContext = Omit<WatchContext, Own>;
+
+/** A phase that is run. */
+export interface PhaseCall<Context extends PhaseContext = PhaseContext> {
+  readonly context: Context;
+  /** Cancels it. */
+  readonly abort: LazyAbort;
+}
+
+/** Who waits while something is stored. */
+type Caller = Pick<PhaseCall, 'abort'> & Pick<PhaseContext, 'waitFor'>;
 
 /** The hooks of one task runner. A slow poststart may still be at work when a later phase begins; no other may. */
 export class TaskHooks {
@@ -71,12 +82,14 @@ export class TaskHooks {
   }
 
   /** Runs the prestart hooks that are not done. Never rejects. */
-  async prestart(context: PhaseContext): Promise<PrestartResult> {
+  async prestart(call: PhaseCall): Promise<PrestartResult> {
+    const { context, abort } = call;
     for (const hook of this.#deps.hooks) {
       if (hook.prestart === undefined || this.#isDone(hook)) continue;
-      if (context.signal.aborted) return cancelled(hook);
+      if (abort.aborted) return cancelled(hook);
+      if (hook.concerns?.(context.task) === false) continue;
       try {
-        const answer = await this.#call(hook, 'prestart', context, (own) => hook.prestart?.(own));
+        const answer = await this.#call(hook, 'prestart', call, (own) => hook.prestart?.(own));
         if (answer === undefined) continue;
         const record: HookRecord = {
           ...this.#id,
@@ -87,9 +100,9 @@ export class TaskHooks {
           data: answer.data ?? {},
           ...(answer.mounts === undefined ? {} : { mounts: answer.mounts }),
         };
-        await this.#remember(record, context);
+        await this.#remember(record, { abort, waitFor: context.waitFor });
       } catch (error) {
-        if (isAborted(context.signal)) return cancelled(hook);
+        if (isAborted(abort)) return cancelled(hook);
         return {
           kind: 'failed',
           event: failure(hook, error),
@@ -102,32 +115,29 @@ export class TaskHooks {
   }
 
   /** Runs another phase: all hooks, whatever fails; stop hooks in reverse order. Never rejects. */
-  async run(phase: Exclude<BoundedPhase, 'prestart' | 'update'>, context: PhaseContext): Promise<void> {
+  async run(phase: Exclude<BoundedPhase, 'prestart' | 'update'>, call: PhaseCall): Promise<void> {
     const { hooks } = this.#deps;
     for (const hook of phase === 'stop' ? hooks.toReversed() : hooks) {
       if (hook[phase] === undefined) continue;
-      await this.#tolerate(hook, phase, context, (own) => hook[phase]?.(own));
+      await this.#tolerate(hook, phase, call, (own) => hook[phase]?.(own));
     }
   }
 
   /** Runs the update phase. Never rejects. */
-  async update(context: PhaseContext, before: Task): Promise<void> {
+  async update(call: PhaseCall, before: Task): Promise<void> {
     for (const hook of this.#deps.hooks) {
       if (hook.update === undefined) continue;
-      await this.#tolerate(hook, 'update', context, (own) => hook.update?.(own, before));
+      await this.#tolerate(hook, 'update', call, (own) => hook.update?.(own, before));
     }
   }
 
-  /** Begins what hooks do beside the workload, until the signal of `context` aborts. Returns at once. */
-  watch(context: WatchPhaseContext): void {
+  /** Begins what hooks do beside the workload, until the call is aborted. Returns at once. */
+  watch(call: PhaseCall<WatchPhaseContext>): void {
+    const { context, abort } = call;
     for (const hook of this.#deps.hooks) {
-      if (hook.watch === undefined) continue;
-      const own: WatchContext = {
-        ...context,
-        ...this.#own(hook, context),
-      };
-      hook.watch(own).catch((error: unknown) => {
-        if (!context.signal.aborted) this.#tell(hook, 'watch', context, error);
+      if (hook.watch === undefined || hook.concerns?.(context.task) === false) continue;
+      hook.watch(this.#contextFor(hook, call)).catch((error: unknown) => {
+        if (!abort.aborted) this.#tell(hook, 'watch', context, error);
       });
     }
   }
@@ -135,13 +145,13 @@ export class TaskHooks {
   async #tolerate(
     hook: TaskHook,
     phase: BoundedPhase,
-    context: PhaseContext,
+    call: PhaseCall,
     work: (own: HookContext) => Promise<void> | undefined,
   ): Promise<void> {
     try {
-      await this.#call(hook, phase, context, work);
+      await this.#call(hook, phase, call, work);
     } catch (error) {
-      this.#tell(hook, phase, context, error);
+      this.#tell(hook, phase, call.context, error);
     }
   }
 
@@ -154,7 +164,7 @@ export class TaskHooks {
   async #call<T>(
     hook: TaskHook,
     phase: BoundedPhase,
-    context: PhaseContext,
+    { context, abort }: PhaseCall,
     work: (own: HookContext) => Promise<T> | undefined,
   ): Promise<T | undefined> {
     let over = false;
@@ -163,34 +173,44 @@ export class TaskHooks {
       said = true;
       if (!over) context.waitFor(what);
     };
+    const emit = (event: TaskEvent): void => {
+      if (!over) context.emit(event);
+    };
     const bounds = {
       clock: this.#deps.clock,
       name: `hook ${hook.name} (${phase})`,
       limitMs: hook.deadlinesMs?.[phase] ?? HOOK_DEADLINES_MS[phase],
-      outer: context.signal,
+      outer: abort,
       onSlow: () => {
         if (!said) waitFor(`hook ${hook.name}`);
       },
     };
     try {
-      return await runBounded(bounds, async (signal) => {
-        const emit = (event: TaskEvent): void => {
-          if (!over) context.emit(event);
-        };
-        return await work({ ...context, ...this.#own(hook, { signal, waitFor }), emit, waitFor, signal });
-      });
+      return await runBounded(bounds, async (own) =>
+        work(this.#contextFor(hook, { context: { ...context, emit, waitFor }, abort: own })),
+      );
     } finally {
       over = true;
     }
   }
 
-  #own(hook: TaskHook, call: Pick<PhaseContext, 'signal' | 'waitFor'>): Pick<HookContext, Own> {
+  /** Each hook has its own; what few of them look at is made when they do. */
+  #contextFor<Context extends PhaseContext>(
+    hook: TaskHook,
+    { context, abort }: PhaseCall<Context>,
+  ): Context & Pick<HookContext, Own> {
     const { clock, logger } = this.#deps;
     return {
-      save: (data) => this.#keep(hook, data, call),
-      data: this.#records.get(hook.name)?.data ?? {},
+      ...context,
       clock,
-      logger: logger.child({ hook: hook.name }),
+      data: this.#records.get(hook.name)?.data ?? {},
+      save: (data) => this.#keep(hook, data, { abort, waitFor: context.waitFor }),
+      get logger() {
+        return logger.child({ hook: hook.name });
+      },
+      get signal() {
+        return abort.signal;
+      },
     };
   }
 
@@ -203,20 +223,16 @@ export class TaskHooks {
     return record?.done === true && (record.bootId === undefined || record.bootId === this.#deps.bootId);
   }
 
-  #keep(
-    hook: TaskHook,
-    data: Readonly<Record<string, string>>,
-    context: Pick<PhaseContext, 'signal' | 'waitFor'>,
-  ): Promise<void> {
+  #keep(hook: TaskHook, data: Readonly<Record<string, string>>, caller: Caller): Promise<void> {
     const none = { ...this.#id, hook: hook.name, done: false, bootId: undefined, env: {} };
-    return this.#remember({ ...(this.#records.get(hook.name) ?? none), data }, context);
+    return this.#remember({ ...(this.#records.get(hook.name) ?? none), data }, caller);
   }
 
   /**
    * Stores what a hook wants back before anything follows from it. A disk that refuses writes is no failure of the task:
    * it is asked again, for as long as it takes, and what the hook did is not done twice.
    */
-  async #remember(record: HookRecord, context: Pick<PhaseContext, 'signal' | 'waitFor'>): Promise<void> {
+  async #remember(record: HookRecord, { abort, waitFor }: Caller): Promise<void> {
     const before = this.#records.get(record.hook);
     if (before !== undefined && JSON.stringify(before) === JSON.stringify(record)) return;
     for (;;) {
@@ -226,17 +242,17 @@ export class TaskHooks {
         return;
       } catch (error) {
         if (error instanceof AgentError && error.code === 'internal') throw error;
-        context.waitFor(`the store, to keep what hook ${record.hook} did: ${describeError(error)}`);
-        await sleep(this.#deps.clock, SAVE_RETRY_MS, context.signal);
-        context.signal.throwIfAborted();
+        waitFor(`the store, to keep what hook ${record.hook} did: ${describeError(error)}`);
+        await sleep(this.#deps.clock, SAVE_RETRY_MS, abort.signal);
+        abort.signal.throwIfAborted();
       }
     }
   }
 }
 
-/** A call, because the compiler does not know that a signal changes while somebody awaits. */
-function isAborted(signal: AbortSignal): boolean {
-  return signal.aborted;
+/** A call, because the compiler does not know that it changes while somebody awaits. */
+function isAborted(abort: LazyAbort): boolean {
+  return abort.aborted;
 }
 
 function cancelled(hook: TaskHook): PrestartResult {

@@ -1,18 +1,17 @@
 /** Hook: makes the directories of the task and of its alloc. Idempotent, so never marked done. */
-import { closeSync, constants, existsSync, fchmodSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, constants, existsSync, fchmodSync, lstatSync, mkdirSync, openSync } from 'node:fs';
 import { AgentError, describeSystemError } from '../../base/errors.js';
-import { Pace } from '../../base/pace.js';
+import type { Pace } from '../../base/pace.js';
 import type { TaskDirs } from '../../drivers/driver.js';
 import type { TaskEvent } from '../../events/task-event.js';
 import type { TaskHook } from './hook.js';
 
 const SETUP: TaskEvent = { type: 'Task Setup', message: 'Building Task Directory' };
 
-/** So many tasks are set up in one turn of the event loop. */
-const SET_UP_IN_A_TURN = 25;
+const MODE_BITS = 0o7777;
 
-export function taskDirHook(): TaskHook {
-  const pace = new Pace(SET_UP_IN_A_TURN);
+/** @param pace of all set-ups of this agent */
+export function taskDirHook(pace: Pace): TaskHook {
   return {
     name: 'task_dir',
     async prestart({ dirs, emit }) {
@@ -25,20 +24,34 @@ export function taskDirHook(): TaskHook {
   };
 }
 
-/** Synchronous, as the store is on the same disk: a dozen hops to other threads would take longer than the work. */
-function makeTaskDirs(dirs: TaskDirs): void {
+/**
+ * Synchronous, as the store is on the same disk: a dozen hops to other threads would take longer than the work. At a
+ * restart all of it is there, and is only looked at.
+ */
+function makeTaskDirs({ allocDir, taskDir, logDir, localDir, secretsDir }: TaskDirs): void {
   // Shared by tasks that may run as different users, as in Nomad; secrets are the task's own.
   // Sticky, so that no task of another user can put something of its own in the place of `logs`, `local` or `secrets`.
-  for (const dir of [dirs.allocDir, dirs.taskDir, `${dirs.allocDir}/tmp`, `${dirs.taskDir}/tmp`]) {
-    mkdirSync(dir, { recursive: true });
-    setMode(dir, 0o1777);
-  }
-  for (const dir of [`${dirs.allocDir}/data`, dirs.localDir]) {
-    mkdirSync(dir, { recursive: true });
-    setMode(dir, 0o777);
-  }
-  mkdirSync(dirs.logDir, { recursive: true, mode: 0o755 });
-  mkdirSync(dirs.secretsDir, { recursive: true, mode: 0o700 });
+  const isNewAlloc = makeShared(allocDir, 0o1777, false);
+  const isNewTask = makeShared(taskDir, 0o1777, false);
+  makeShared(`${allocDir}/tmp`, 0o1777, isNewAlloc);
+  makeShared(`${taskDir}/tmp`, 0o1777, isNewTask);
+  makeShared(`${allocDir}/data`, 0o777, isNewAlloc);
+  makeShared(localDir, 0o777, isNewTask);
+  mkdirSync(logDir, { recursive: true, mode: 0o755 });
+  mkdirSync(secretsDir, { recursive: true, mode: 0o700 });
+}
+
+/**
+ * Makes a directory of exactly that mode, whatever the umask is.
+ * @param isInNew it is in a directory that has just been made, and need not be looked for
+ * @returns whether it was not there
+ */
+function makeShared(dir: string, mode: number, isInNew: boolean): boolean {
+  const there = isInNew ? undefined : lstatSync(dir, { throwIfNoEntry: false });
+  if (there?.isDirectory() === true && (there.mode & MODE_BITS) === mode) return false;
+  mkdirSync(dir, { recursive: true });
+  setMode(dir, mode);
+  return there === undefined;
 }
 
 /** An earlier run may have put a link in a directory's place: whatever that leads to is not touched. */

@@ -34,6 +34,7 @@ export function templateHook(settings: TemplateSettings = { hostPaths: [] }): Ta
   return {
     name: 'template',
     deadlinesMs: { prestart: DEADLINE_MS },
+    concerns: ({ templates }) => templates !== undefined,
     prestart: async (context) => {
       const { templates } = context.task;
       if (templates === undefined) return undefined;

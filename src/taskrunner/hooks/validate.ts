@@ -3,6 +3,7 @@
  * once `${…}` is filled in: a config that the driver will not take, a name of a service. Nothing of it is stored: settings of the agent may change.
  */
 import { AgentError } from '../../base/errors.js';
+import type * as DriverConfig from '../../jobspec/driver-config.js';
 import { whyBadServiceName } from '../../jobspec/service-rules.js';
 import { HookFailure, type TaskHook } from './hook.js';
 
@@ -17,6 +18,7 @@ export interface UserRules {
 export const USUAL_USER_RULES: UserRules = { denied: ['root', 'Administrator'], drivers: ['exec'] };
 
 export function validateHook(users: UserRules = USUAL_USER_RULES): TaskHook {
+  let driverConfig: typeof DriverConfig | undefined;
   return {
     name: 'validate',
     prestart: async ({ task, group, env, config }) => {
@@ -32,7 +34,8 @@ export function validateHook(users: UserRules = USUAL_USER_RULES): TaskHook {
         throw invalid(`bad service name ${JSON.stringify(interpolate(name))}: ${bad}`);
       }
       // Late: what finds the tasks again after a start does not need it.
-      const { checkDriverConfig, isDriverName } = await import('../../jobspec/driver-config.js');
+      driverConfig ??= await import('../../jobspec/driver-config.js');
+      const { checkDriverConfig, isDriverName } = driverConfig;
       const [fault] = isDriverName(task.driver) ? checkDriverConfig(task.driver, config()) : [];
       if (fault === undefined) return undefined;
       const hint = fault.hint === undefined ? '' : `; ${fault.hint}`;

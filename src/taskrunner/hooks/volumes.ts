@@ -14,6 +14,7 @@ export interface HostVolume {
 export function volumesHook(offered: Readonly<Record<string, HostVolume>>): TaskHook {
   return {
     name: 'volumes',
+    concerns: ({ volumeMounts = [] }) => volumeMounts.length > 0,
     prestart: ({ task, group }) => {
       const mounts = (task.volumeMounts ?? []).map(({ volume, destination, readOnly }): TaskMount => {
         const asked = group.volumes?.[volume];

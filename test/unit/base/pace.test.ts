@@ -31,6 +31,25 @@ describe('Pace', () => {
     }
   });
 
+  it('lets what can wait through after the crowd, and not later than after twenty turns', async () => {
+    const pace = new Pace(1);
+    const through: string[] = [];
+    void pace.turn().then(() => through.push('first'));
+    void pace.after().then(() => through.push('after'));
+    const crowd = (count: number): void => {
+      for (let times = 0; times < count; times += 1) void pace.turn().then(() => through.push('crowd'));
+    };
+    crowd(2);
+    while (!through.includes('after')) await nextTurn();
+    assert.deepEqual(through, ['first', 'crowd', 'crowd', 'after']);
+    through.length = 0;
+    void pace.turn();
+    void pace.after().then(() => through.push('after'));
+    crowd(100);
+    while (!through.includes('after')) await nextTurn();
+    assert.ok(through.length >= 19 && through.length <= 22, String(through.length));
+  });
+
   it('lets other work have its turn between those that go on', async () => {
     const pace = new Pace(1);
     const seen: string[] = [];

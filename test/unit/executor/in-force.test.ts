@@ -3,15 +3,9 @@ import { spawn } from 'node:child_process';
 import { describe, it } from 'node:test';
 import { inForceToWire } from '../../../src/api/in-force-view.js';
 import { nameOfUser } from '../../../src/base/users.js';
-import { readProcessStat } from '../../../src/base/host.js';
+import { parseProcessStat, readProcessStat } from '../../../src/base/host.js';
 import { describeInForce } from '../../../src/cli/render/in-force.js';
-import {
-  countMounts,
-  lookAtWorkload,
-  parseNice,
-  parseRlimits,
-  parseStatus,
-} from '../../../src/executor/in-force.js';
+import { countMounts, lookAtWorkload, parseRlimits, parseStatus } from '../../../src/executor/in-force.js';
 import { inForceOfState } from '../../../src/executor/in-force-record.js';
 
 const STATUS = `Name:\tTab: x
@@ -57,7 +51,12 @@ describe('what a workload really got', () => {
       { name: 'nofile', soft: 256, hard: 512 },
     ]);
     // A name may hold anything; the nice value is the 19th field.
-    assert.equal(parseNice('7 (a) (b) S 1 7 7 0 -1 1 2 3 4 5 6 7 8 9 25 5 1 0'), 5);
+    assert.deepEqual(parseProcessStat('7 (a) (b) S 1 7 7 0 -1 1 2 3 4 5 6 7 8 9 25 5 1 0 99 3'), {
+      state: 'S',
+      ppid: 1,
+      nice: 5,
+      startTicks: 99,
+    });
     const mounts = '1 0 0:1 / / ro,nosuid - ext4 x rw\n2 1 0:2 / /tmp rw - tmpfs x ro\n';
     assert.deepEqual(countMounts(mounts), { total: 2, readOnly: 1 });
   });

@@ -11,10 +11,11 @@ import {
   statSync,
   symlinkSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { dispatchPayloadHook } from '../../../../src/taskrunner/hooks/dispatch-payload.js';
 import { HookFailure } from '../../../../src/taskrunner/hooks/hook.js';
+import { Pace } from '../../../../src/base/pace.js';
 import { taskDirHook } from '../../../../src/taskrunner/hooks/task-dir.js';
 import { validateHook } from '../../../../src/taskrunner/hooks/validate.js';
 import { HookWorld } from '../../../helpers/hook-world.js';
@@ -111,7 +112,7 @@ describe('task_dir', () => {
     }
     using world = new HookWorld();
     chmodSync(world.dir, 0o755);
-    await taskDirHook().prestart?.(world.context({}));
+    await taskDirHook(new Pace(1)).prestart?.(world.context({}));
     const { allocDir, taskDir, logDir, localDir, secretsDir } = world.dirs;
     assert.equal(statSync(allocDir).mode & 0o7777, 0o1777);
     assert.equal(statSync(taskDir).mode & 0o7777, 0o1777);
@@ -123,10 +124,39 @@ describe('task_dir', () => {
     }
   });
 
+  it('gives each directory its mode, whatever the umask, and again when it was changed', async () => {
+    using world = new HookWorld();
+    const { allocDir, taskDir, logDir, localDir, secretsDir } = world.dirs;
+    const modes: Readonly<Record<string, number>> = {
+      [allocDir]: 0o1777,
+      [join(allocDir, 'tmp')]: 0o1777,
+      [join(allocDir, 'data')]: 0o777,
+      [taskDir]: 0o1777,
+      [join(taskDir, 'tmp')]: 0o1777,
+      [localDir]: 0o777,
+      [logDir]: 0o700,
+      [secretsDir]: 0o700,
+    };
+    const seen = () =>
+      Object.fromEntries(Object.keys(modes).map((dir) => [dir, statSync(dir).mode & 0o7777]));
+    rmSync(dirname(allocDir), { recursive: true });
+    const umask = process.umask(0o077);
+    try {
+      await taskDirHook(new Pace(1)).prestart?.(world.context({}));
+    } finally {
+      process.umask(umask);
+    }
+    assert.deepEqual(seen(), modes);
+    for (const dir of [allocDir, join(taskDir, 'tmp'), localDir]) chmodSync(dir, 0o711);
+    rmSync(join(allocDir, 'data'), { recursive: true });
+    await taskDirHook(new Pace(1)).prestart?.(world.context({}));
+    assert.deepEqual(seen(), modes);
+  });
+
   it('says that it sets up once, however often that is tried', async () => {
     using world = new HookWorld();
     rmSync(world.dirs.taskDir, { recursive: true });
-    for (let times = 0; times < 3; times++) await taskDirHook().prestart?.(world.context({}));
+    for (let times = 0; times < 3; times++) await taskDirHook(new Pace(1)).prestart?.(world.context({}));
     assert.deepEqual(
       world.events.map(({ type }) => type),
       ['Task Setup'],
@@ -139,7 +169,10 @@ describe('task_dir', () => {
     mkdirSync(victim, { mode: 0o700 });
     rmSync(world.dirs.localDir, { recursive: true });
     symlinkSync(victim, world.dirs.localDir);
-    await assert.rejects(async () => taskDirHook().prestart?.(world.context({})), /local: not a directory/);
+    await assert.rejects(
+      async () => taskDirHook(new Pace(1)).prestart?.(world.context({})),
+      /local: not a directory/,
+    );
     assert.equal(statSync(victim).mode & 0o777, 0o700);
     assert.ok(lstatSync(world.dirs.localDir).isSymbolicLink());
   });
