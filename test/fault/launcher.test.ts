@@ -145,6 +145,7 @@ const LONG_MS = 30_000;
 async function hold(launcher: Launcher, run: Run): Promise<HeldStart> {
   const held = launcher.hold(run.dir);
   assert.ok(held !== undefined, 'it can be held');
+  held.made();
   await until(
     'it waits at its gate',
     () => existsSync(join(run.dir, 'status')) && childrenOf(run.executor.pid).length > 0,
@@ -172,7 +173,9 @@ describe('a start that the launcher holds', { timeout: 120_000 }, () => {
     await using launcher = new Launcher({ ...world.deps, clock: systemClock, logger: silentLogger, admit });
     await until('the launcher is ready', () => launcher.isReady);
     await using run = new Run({ sh: 'exit 3' });
-    const end = launcher.hold(run.dir)?.go(LONG_MS);
+    const held = launcher.hold(run.dir);
+    held?.made();
+    const end = held?.go(LONG_MS);
     admitted.resolve(undefined);
     assert.deepEqual(await end, { kind: 'exited', code: TOLD.ok, said: '' });
     assert.equal(await run.outcome(), 'exited 3');
@@ -196,6 +199,7 @@ describe('a start that the launcher holds', { timeout: 120_000 }, () => {
     for (const word of ['go', 'drop'] as const) {
       await using run = new Run({ user: 'no-such-user' });
       const held = launcher.hold(run.dir);
+      held?.made();
       assert.equal(await run.outcome(), 'start_failed user 2');
       await areGone([run.executor]);
       const end = await held?.[word](LONG_MS);
@@ -221,6 +225,7 @@ describe('a start that the launcher holds', { timeout: 120_000 }, () => {
     await using launcher = await open();
     await using run = new Run({ sh: 'echo ran; exit 3' });
     const held = [launcher.hold(run.dir), launcher.hold(run.dir)];
+    for (const one of held) one?.made();
     const ends = await Promise.all(held.map(async (one) => one?.go(LONG_MS)));
     const codes = ends.map((end) => (end?.kind === 'exited' ? end.code : undefined));
     assert.deepEqual(codes.sort(), [TOLD.ok, TOLD.claimed]);
@@ -259,6 +264,7 @@ describe('a start that the launcher holds', { timeout: 120_000 }, () => {
     try {
       const held = runs.map((run) => launcher.hold(run.dir));
       assert.equal(launcher.hold('/nonexistent'), undefined, 'that would be too many');
+      for (const one of held) one?.made();
       const goes = (at: number): boolean => at % 2 === 0;
       const ends = await Promise.all(held.map(async (one, at) => one?.[goes(at) ? 'go' : 'drop'](LONG_MS)));
       for (const [at, run] of runs.entries()) {

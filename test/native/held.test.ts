@@ -92,6 +92,39 @@ describe('an executor that is held', { concurrency: 2, timeout: 120_000 }, () =>
       await areGone([at.executor, ...at.children, ...holders]);
     });
 
+    it(`G7: ${kind}: nothing of it is made before its cgroup is, and nothing is left when its launcher dies then`, async () => {
+      await using run = new Run({ ...change, sh: 'echo ran' });
+      using held = new Held(run);
+      const executor = await held.isSetUp();
+      assert.equal((await (await run.client()).statusText())['state'], 'ready');
+      assert.deepEqual(childrenOf(executor.pid), []);
+      const holders = holdersOf(run);
+      held.leave();
+      assert.deepEqual(await held.report, GIVEN_UP);
+      await assertNeverStarted(run, [executor, ...holders]);
+    });
+
+    it(`G8: ${kind}: is made once when GO comes by a frame before the word that its cgroup is there`, async () => {
+      await using run = new Run({ ...change, sh: 'echo ran; exec sleep 1000' });
+      using held = new Held(run);
+      const executor = await held.isSetUp();
+      const client = await run.client();
+      await client.ask(FRAME.status);
+      // Stopped, so that it finds both at once.
+      process.kill(executor.pid, 'SIGSTOP');
+      const go = client.send(FRAME.go);
+      await held.made();
+      process.kill(executor.pid, 'SIGCONT');
+      assert.equal((await client.reply(go))?.type, FRAME.go | REPLY_BIT);
+      assert.deepEqual(await held.report, { status: TOLD.ok, stderr: '' });
+      await run.logged('ran\n');
+      assert.equal(childrenOf(executor.pid).length, children);
+      await run.stop(0, 0);
+      assert.equal(await run.outcome(), 'signaled 9');
+      assert.equal(run.log(), 'ran\n');
+      await areGone([executor]);
+    });
+
     it(`G7: ${kind}: nothing runs when its launcher dies before GO`, async () => {
       await using run = new Run({ ...change, sh: 'echo ran' });
       using held = new Held(run);
@@ -164,15 +197,18 @@ describe('an executor that is held', { concurrency: 2, timeout: 120_000 }, () =>
   });
 
   it('G7: is given up when the end is there before it is', async () => {
-    await using run = new Run({ sh: 'echo ran' });
-    const doors = join(run.root, 'doors');
-    const script = `while [ ! -e ${doors} ]; do /bin/sleep 0.01; done; exec "$@"`;
-    using held = new Held(run, ['/bin/sh', '-c', script, 'sh']);
-    held.leave();
-    writeFileSync(doors, '');
-    assert.deepEqual(await held.report, GIVEN_UP);
-    await assertNeverStarted(run, [run.executor]);
-    assert.deepEqual(readdirSync(run.dir).sort(), ['lock', 'spec', 'status']);
+    for (const isMade of [false, true]) {
+      await using run = new Run({ sh: 'echo ran' });
+      const doors = join(run.root, 'doors');
+      const script = `while [ ! -e ${doors} ]; do /bin/sleep 0.01; done; exec "$@"`;
+      using held = new Held(run, ['/bin/sh', '-c', script, 'sh']);
+      if (isMade) await held.made();
+      held.leave();
+      writeFileSync(doors, '');
+      assert.deepEqual(await held.report, GIVEN_UP);
+      await assertNeverStarted(run, [run.executor]);
+      assert.deepEqual(readdirSync(run.dir).sort(), ['lock', 'spec', 'status']);
+    }
   });
 
   it('goes by a frame as well, once, and lives on when its launcher dies then', async () => {
@@ -237,6 +273,8 @@ describe('an executor that is held', { concurrency: 2, timeout: 120_000 }, () =>
         if (when === 'after') {
           await held.ready();
           await held.go();
+        } else {
+          await held.made();
         }
         assert.deepEqual(await held.report, {
           status: TOLD.startFailed,
@@ -330,6 +368,37 @@ describe('an executor that is held, and cgroup v2', needs(V2, 'cgroup v2'), () =
     held.leave();
     await assertNeverStarted(run, [executor, ...children]);
     assert.deepEqual(cgroup.pids(), []);
+  });
+
+  it('its executor is set up before its cgroup is there, and what runs is born in it all the same', async () => {
+    await using parent = new Cgroup(V2);
+    const dir = join(parent.dir, 'leaf');
+    await using run = new Run({ sh: 'echo ran; exec sleep 1000', cgroup: dir });
+    using held = new Held(run);
+    await held.isSetUp();
+    await using leaf = new Cgroup(parent.dir, 'leaf');
+    const { children } = await held.ready();
+    assert.deepEqual(
+      leaf.pids(),
+      children.map(({ pid }) => pid),
+    );
+    await held.go();
+    assert.deepEqual(await held.report, { status: TOLD.ok, stderr: '' });
+    await run.logged('ran\n');
+    await run.stop(0, 0);
+    assert.equal(await run.outcome(), 'signaled 9');
+    assert.deepEqual(leaf.pids(), []);
+  });
+
+  it('G5: is told to go by a frame before its cgroup is there: that is a start that fails', async () => {
+    await using run = new Run({ sh: 'echo ran', cgroup: join(V2 ?? '', 'holdfast-native-test-none') });
+    using held = new Held(run);
+    const executor = await held.isSetUp();
+    await (await run.client()).ask(FRAME.go);
+    await held.go();
+    assert.equal((await held.report)?.status, TOLD.startFailed);
+    assert.equal(await run.outcome(), 'start_failed cgroup 2');
+    await areGone([executor]);
   });
 
   it('G7: what waits is killed: made again, for a kernel that kills at birth, or on record; never lost', async () => {

@@ -1,4 +1,4 @@
-/** Starts executors as the launcher does: GO comes on their standard input, what they report on their standard error. */
+/** Starts executors as the launcher does: its words come on their standard input, what they report on their standard error. */
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
@@ -10,7 +10,8 @@ import { EXECUTOR, IS_ROOT, type Run, type Told } from './harness.js';
 
 /** `struct report` of native/executor.h: a number, and words that end with a NUL. */
 const REPORT_BYTES = 512;
-const GO = '\0';
+const MADE = 'm';
+const GO = 'g';
 /** Where a child has its gate: native/child.h. */
 const GATE_FD = 4;
 
@@ -21,6 +22,7 @@ export class Held implements Disposable {
   /** The report, or the exit status and the words for people of one that could not even do that. */
   readonly told: Promise<Told>;
   readonly #run: Run;
+  #isMade = false;
   readonly #process: ChildProcessByStdio<Writable, null, Readable>;
 
   /** @param prefix a command that runs the executor */
@@ -43,13 +45,18 @@ export class Held implements Disposable {
     );
   }
 
-  /** Resolves when the kernel has taken it, whoever reads it. */
-  async go(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      this.#process.stdin.write(GO, () => {
-        resolve();
-      });
-    });
+  /** Says that its cgroup is there. Resolves when the kernel has taken it, whoever reads it. */
+  made(): Promise<void> {
+    const word = this.#isMade ? '' : MADE;
+    this.#isMade = true;
+    return this.#say(word);
+  }
+
+  /** Lets it run, in one piece with the word before when that was not said. Resolves likewise. */
+  go(): Promise<void> {
+    const words = this.#isMade ? GO : MADE + GO;
+    this.#isMade = true;
+    return this.#say(words);
   }
 
   /** The end of its standard input, as when its launcher dies. */
@@ -57,13 +64,29 @@ export class Held implements Disposable {
     this.#process.stdin.destroy();
   }
 
+  async #say(words: string): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#process.stdin.write(words, () => {
+        resolve();
+      });
+    });
+  }
+
+  /** Waits until the executor is set up, as far as it can be without its cgroup. */
+  async isSetUp(): Promise<ProcessRef> {
+    const run = this.#run;
+    await until('it is set up', () => existsSync(join(run.dir, 'status')), { everyMs: 2 });
+    return run.executor;
+  }
+
   /**
-   * Waits until it stands at its gate with all that comes before.
+   * Says that its cgroup is there, and waits until it stands at its gate with all that comes before.
    * @param children of it: the task to be, with a pid namespace also its process 1
    * @returns the executor and those
    */
   async ready(children = 1): Promise<{ readonly executor: ProcessRef; readonly children: ProcessRef[] }> {
     const run = this.#run;
+    await this.made();
     const at = (): ProcessRef[] | undefined => {
       if (!existsSync(join(run.dir, 'status'))) return undefined;
       const found = childrenOf(run.executor.pid);
