@@ -90,7 +90,9 @@ export class Held implements Disposable {
     const at = (): ProcessRef[] | undefined => {
       if (!existsSync(join(run.dir, 'status'))) return undefined;
       const found = childrenOf(run.executor.pid);
-      return found.length === children && found.some(({ pid }) => isAtGate(pid)) ? found : undefined;
+      // On its way it has a maker, who is outside of the namespace that he makes.
+      const isMade = found.length === children && (children === 1 || found.every(isInside));
+      return isMade && found.some(({ pid }) => isAtGate(pid)) ? found : undefined;
     };
     const found = await until('it waits at its gate', at, { everyMs: 2, lastSeen: () => run.look() });
     return { executor: run.executor, children: found };
@@ -114,24 +116,29 @@ function asReport(bytes: Buffer): Told | undefined {
 
 /** The processes that it has, of which none is a zombie. */
 export function childrenOf(pid: number): ProcessRef[] {
-  const path = `/proc/${pid}/task/${pid}/children`;
-  const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
-  return text
+  return readProc(pid, `task/${pid}/children`)
     .split(' ')
     .filter((word) => word !== '')
     .map((word) => ({ pid: Number(word), startTicks: readProcessStat(Number(word))?.startTicks ?? 0 }))
     .filter(isAlive);
 }
 
+/** Whether it is in a pid namespace below ours. */
+function isInside({ pid }: ProcessRef): boolean {
+  return /^NSpid:\t\d+\t\d/m.test(readProc(pid, 'status'));
+}
+
 /** Whether it sleeps in a call for the descriptor that is its gate; only root may look. */
 function isAtGate(pid: number): boolean {
-  if (!IS_ROOT) return true;
+  return !IS_ROOT || new RegExp(`^\\d+ 0x${GATE_FD.toString(16)} `).test(readProc(pid, 'syscall'));
+}
+
+/** Nothing of one that has gone. */
+function readProc(pid: number, file: string): string {
   try {
-    return new RegExp(`^\\d+ 0x${GATE_FD.toString(16)} `).test(
-      readFileSync(`/proc/${pid}/syscall`, 'latin1'),
-    );
+    return readFileSync(`/proc/${pid}/${file}`, 'latin1');
   } catch {
-    return false;
+    return '';
   }
 }
 
