@@ -2,19 +2,8 @@
  * Owns the run directory `<runs>/<xx>/<run_id>/` as files: where it is, reading what is in it, fencing it, removing
  * it. What the files mean together is recover.ts's to say.
  */
-import {
-  closeSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  unlinkSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs';
+import { readdir, rm, rmdir, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describeError, errnoOf, isExhausted } from '../base/errors.js';
 import { failpoint } from '../base/failpoint.js';
@@ -80,23 +69,23 @@ export function rewriteJoinProcs(runDir: string, joinProcs: readonly string[]): 
 /**
  * Removes the directory with all in it; not being there is fine. The spec goes first: an executor that was asked to start
  * by an agent that died, and comes only now, must find no lock to take while there is a spec to run.
- * In a turn of its own, behind who is about to start; then synchronous, for the reason that it is made so.
+ * In other threads: it waits for the disk where records are being synced at the same time, and nobody waits for it.
  */
 export async function removeRunDir(runDir: string): Promise<void> {
-  await new Promise((resolve) => setImmediate(resolve));
-  try {
-    unlinkSync(join(runDir, 'spec'));
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error;
-  }
+  await unlink(join(runDir, 'spec')).catch(ignoreAbsence);
   failpoint('run.half_released');
   try {
-    for (const name of readdirSync(runDir)) unlinkSync(join(runDir, name));
-    rmdirSync(runDir);
+    const names = await readdir(runDir);
+    await Promise.all(names.map((name) => unlink(join(runDir, name))));
+    await rmdir(runDir);
   } catch {
     // It is gone, or there is more in it than files, or its executor is on its way out and still writes or removes some.
     await rm(runDir, { recursive: true, force: true, maxRetries: 3 });
   }
+}
+
+function ignoreAbsence(error: unknown): void {
+  if (errnoOf(error) !== 'ENOENT') throw error;
 }
 
 export function readStatusFile(runDir: string): Read<ExecutorStatus> {
