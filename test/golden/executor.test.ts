@@ -11,13 +11,22 @@ import { describe, it } from 'node:test';
 import { readBootId } from '../../src/base/host.js';
 import { packageRoot } from '../../src/base/package-root.js';
 import { parseExitRecord, parseStatus } from '../../src/executor/exit-record.js';
-import { decodeSpec, FrameDecoder, type Frame } from '../../src/executor/protocol.js';
+import {
+  decodeSpec,
+  encodeFrame,
+  FRAME,
+  FRAME_TAG,
+  FrameDecoder,
+  type Frame,
+} from '../../src/executor/protocol.js';
 import { encodeFields, readString, stringField } from '../../src/executor/tlv.js';
 import { until } from '../helpers/until.js';
 import { executor, parseLines, processesOf, TOLD } from '../native/harness.js';
 
 const GOLDEN = join(packageRoot(), 'test', 'golden', 'executor-v1');
 const read = (name: string): Buffer => readFileSync(join(GOLDEN, name));
+const readEnd = (name: string): Buffer =>
+  readFileSync(join(packageRoot(), 'test', 'golden', 'executor-end', name));
 const json = (name: string): unknown => JSON.parse(read(name).toString('utf8'));
 
 /** What a newer release may add to any list of fields. */
@@ -150,5 +159,44 @@ describe('what release 0.1.0 wrote', () => {
       .filter((line) => least.includes(line.split('=')[0] ?? ''))
       .join('\n');
     assert.equal(parseStatus(`${text}\n`).kind, 'ok');
+  });
+});
+
+describe('what the release that brought END wrote', () => {
+  it('G14: its request is obeyed by the executor of now, and answered with the record and then with WAIT', async () => {
+    await withGolden(Buffer.alloc(0), async (dir) => {
+      const frames = await speak(dir, readEnd('requests'));
+      assert.deepEqual(shapeOf(frames), [
+        { type: 0x8007, request: 1, tags: [12] },
+        { type: 0x8006, request: 2, tags: [] },
+        { type: 0x8003, request: 3, tags: [] },
+        { type: 0x8005, request: 4, tags: [] },
+      ]);
+      const order = frames.map(({ request }) => request);
+      assert.ok(order.indexOf(1) < order.indexOf(2), 'it is told before it is durable');
+      const end = frames.find(({ request }) => request === 1);
+      assert.equal(readString(end?.fields ?? [], 12), readFileSync(join(dir, 'exit'), 'utf8'));
+    });
+  });
+
+  it('G14: its reply is read by the agent of now, as the record that came after it', () => {
+    const frames = new FrameDecoder().push(readEnd('replies'));
+    const end = frames.find(({ type }) => type === 0x8007);
+    assert.deepEqual([end?.request, end?.fields.map(({ tag }) => tag)], [1, [12]]);
+    const record = parseExitRecord(Buffer.from(readString(end?.fields ?? [], 12)));
+    assert.equal(record.kind, 'ok');
+    assert.deepEqual(record, parseExitRecord(readEnd('exit')));
+    assert.ok(record.value.kind === 'ended');
+    assert.deepEqual(record.value.report.result, { kind: 'exited', code: 7, oomKilled: false });
+  });
+
+  it('G14: the agent of now asks as it did', () => {
+    const [first] = new FrameDecoder().push(readEnd('requests'));
+    assert.deepEqual(first, { type: FRAME.end, request: 1, fields: [] });
+    assert.deepEqual(
+      encodeFrame({ type: FRAME.end, request: 1, fields: [] }),
+      readEnd('requests').subarray(0, 8),
+    );
+    assert.equal(FRAME_TAG.record, 12);
   });
 });

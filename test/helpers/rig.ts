@@ -133,6 +133,8 @@ export class Rig {
       const reason = this.disk.records.getTask(allocId, task)?.killReason;
       return reason === undefined ? undefined : `its task was killed before: ${reason}`;
     };
+    this.world.mayGiveUp = ({ runId }) =>
+      this.disk.records.getRun(runId) === undefined ? undefined : 'its intent is stored';
     this.agent = this.#newAgent();
   }
 

@@ -72,6 +72,7 @@ export class Scene {
     assert.deepEqual(this.rig.world.violations, []);
     assert.deepEqual(this.rig.world.live(), []);
     assert.deepEqual(this.rig.world.remains(), []);
+    assert.deepEqual(this.rig.world.prepared(), []);
     assert.equal(this.rig.agent.allocs.liveCount(), 0);
     for (const { phase } of this.rig.disk.records.listTasks(this.allocId)) assert.equal(phase, 'complete');
   }

@@ -6,7 +6,7 @@
 import type { Clock } from '../../src/base/clock.js';
 import { Deferred } from '../../src/base/deferred.js';
 import { AgentError } from '../../src/base/errors.js';
-import type { Driver, DriverHandle, Recovered, TaskConfig } from '../../src/drivers/driver.js';
+import type { Driver, DriverHandle, PreparedStart, Recovered, TaskConfig } from '../../src/drivers/driver.js';
 import type { ExitReport, ExitResult } from '../../src/events/exit-result.js';
 import type { RunHandle, RunRecord } from '../../src/state/store.js';
 
@@ -73,6 +73,13 @@ export class World {
   mayRelease: (runId: string) => string | undefined = () => undefined;
   /** Why a run must not be started, asked when the driver is told to; undefined = it may. */
   mayStart: (config: TaskConfig) => string | undefined = () => undefined;
+  /** Why a run must not be given up, asked when the driver is told to; undefined = it may. */
+  mayGiveUp: (config: TaskConfig) => string | undefined = () => undefined;
+  /** What a set-up throws that comes before the intent is stored; undefined = it works. */
+  prepareFault: (config: TaskConfig) => AgentError | undefined = () => undefined;
+  /** Runs that were given up before their start, in that order. */
+  readonly givenUp: string[] = [];
+  readonly #prepared = new Map<string, Life>();
   /** Called after each thing that an agent asked for was done, before it is answered. */
   onActed: () => void = () => undefined;
   /** Two of these at the same time must never live. */
@@ -90,6 +97,11 @@ export class World {
   /** Runs that left something on this host. */
   remains(): readonly Workload[] {
     return [...this.#runs.values()];
+  }
+
+  /** Runs that wait for the word of an agent that lives: those of a dead one have left. */
+  prepared(): readonly string[] {
+    return [...this.#prepared].filter(([, life]) => !life.dead).map(([runId]) => runId);
   }
 
   /** The workload ends by itself. */
@@ -119,8 +131,38 @@ export class World {
       defaultKillSignal: 'SIGINT',
       fingerprint: () => Promise.resolve({ health: 'healthy', description: '', attributes: {} }),
       start: (config) => this.#start(life, config),
+      prepare: (config) => this.#prepare(life, config),
       recover: (run) => this.#answer(life, () => this.#recover(life, run)),
     };
+  }
+
+  /** No act that is counted: the store is asked at the same time, and that is one. */
+  #prepare(life: Life, config: TaskConfig): Promise<PreparedStart> {
+    const { runId } = config;
+    if (life.dead) return new Promise(() => undefined);
+    const fault = this.prepareFault(config);
+    if (fault !== undefined) return Promise.reject(fault);
+    if (this.#prepared.has(runId) || this.#runs.has(runId) || this.#released.has(runId))
+      this.violations.push(`run ${runId} prepared twice`);
+    this.#prepared.set(runId, life);
+    return Promise.resolve({
+      start: () => {
+        this.#decide(runId);
+        return this.#start(life, config);
+      },
+      giveUp: () => {
+        if (life.dead) return new Promise(() => undefined);
+        this.#decide(runId);
+        const why = this.mayGiveUp(config);
+        if (why !== undefined) this.violations.push(`run ${runId} is given up: ${why}`);
+        this.givenUp.push(runId);
+        return Promise.resolve();
+      },
+    });
+  }
+
+  #decide(runId: string): void {
+    if (!this.#prepared.delete(runId)) this.violations.push(`run ${runId} is started or given up again`);
   }
 
   async #start(life: Life, config: TaskConfig): Promise<DriverHandle> {

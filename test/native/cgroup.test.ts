@@ -1,61 +1,15 @@
 /** What a cgroup adds: born in it, killed with it, OOM by evidence. Needs a cgroup hierarchy that we may write to. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { isAlive } from '../../src/base/host.js';
 import { until } from '../helpers/until.js';
+import { Cgroup, needs, V1_MEMORY, V2 } from './cgroups.js';
 import { Run, TOLD } from './harness.js';
-
-/** Mount points of the v2 tree and of the v1 memory controller, where they can be used. */
-function usable(type: string, option: string): string | undefined {
-  const mounts = readFileSync('/proc/self/mounts', 'utf8')
-    .split('\n')
-    .map((line) => line.split(' '));
-  const [, at] =
-    mounts.find(([, , kind, options]) => kind === type && options?.split(',').includes(option)) ?? [];
-  if (at === undefined) return undefined;
-  try {
-    const probe = join(at, `holdfast-native-test-${process.pid}`);
-    mkdirSync(probe);
-    rmdirSync(probe);
-    return at;
-  } catch {
-    return undefined;
-  }
-}
-
-const V2 = usable('cgroup2', 'rw');
-const V1_MEMORY = usable('cgroup', 'memory');
-const needs = (mount: string | undefined, what: string): { skip: string | false } => ({
-  skip: mount === undefined ? `no ${what} hierarchy that we may write to` : false,
-});
 
 /** HOLDFAST_OOM_ROUNDS=250 is a thousand ends. */
 const OOM_ROUNDS = Number(process.env['HOLDFAST_OOM_ROUNDS'] ?? 5);
-
-let made = 0;
-/** A cgroup for one test; whoever disposes of it must have ended all its processes. */
-class Cgroup implements AsyncDisposable {
-  readonly dir: string;
-  constructor(mount = '') {
-    this.dir = join(mount, `holdfast-native-test-${process.pid}-${made++}`);
-    mkdirSync(this.dir);
-  }
-  pids(): number[] {
-    const text = readFileSync(join(this.dir, 'cgroup.procs'), 'utf8');
-    return text
-      .split('\n')
-      .filter((line) => line !== '')
-      .map(Number);
-  }
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (!existsSync(this.dir)) return;
-    if (existsSync(join(this.dir, 'cgroup.kill'))) writeFileSync(join(this.dir, 'cgroup.kill'), '1');
-    await until('the cgroup is empty', () => this.pids().length === 0);
-    rmdirSync(this.dir);
-  }
-}
 
 describe('cgroup v2 leaf', needs(V2, 'cgroup v2'), () => {
   it('G25: the workload is born in it, the executor is not', async () => {

@@ -1,6 +1,6 @@
 /** The socket: several clients, and what malformed bytes cannot do. */
 import assert from 'node:assert/strict';
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import fc from '../helpers/properties.js';
@@ -9,6 +9,7 @@ import { encodeFrame, FRAME, FRAME_TAG, PROTOCOL_VERSION, REPLY_BIT } from '../.
 import { intField, readInt, readString, stringField } from '../../src/executor/tlv.js';
 import { until } from '../helpers/until.js';
 import { Client, errnoOfReply, Run } from './harness.js';
+import { Held } from './hold.js';
 
 const MAX_CLIENTS = 8;
 const EBUSY = 16;
@@ -114,7 +115,7 @@ describe('socket', () => {
 
   it('random bytes do not disturb it', async () => {
     await using run = await new Run({ sh: 'sleep 1000' }).started();
-    const type = fc.constantFrom(0, 1, 2, 6, 7, 0x7fff, 0xffff);
+    const type = fc.constantFrom(0, 1, 2, 6, 7, 8, 0x7fff, 0xffff);
     const body = fc.uint8Array({ maxLength: 300 });
     const framed = fc.tuple(type, body).map(([kind, bytes]) => {
       const head = Buffer.alloc(8);
@@ -158,5 +159,128 @@ describe('socket', () => {
     } finally {
       closeSync(fd);
     }
+  });
+});
+
+/** The record that a reply to END carries. */
+async function recordIn(client: Client, request: number): Promise<string> {
+  const reply = await client.reply(request);
+  assert.equal(reply?.type, FRAME.end | REPLY_BIT);
+  return readString(reply.fields, FRAME_TAG.record);
+}
+
+describe('END', () => {
+  for (const [name, sh, stop] of [
+    ['an exit', 'echo some; exit 7', false],
+    ['a stop', 'echo ready; exec sleep 1000', true],
+  ] as const) {
+    it(`G1: ${name}: is answered with what the record has then, to all who ask`, async () => {
+      await using run = await new Run({ gate: true, sh }).started();
+      const clients = [await run.client(), await run.client(), await run.client()];
+      const ends = clients.map((client) => client.send(FRAME.end));
+      await clients[0]?.ask(FRAME.go);
+      if (stop) {
+        await run.logged('ready');
+        await run.stop(15, 20_000);
+      }
+      const records = await Promise.all(clients.map((client, i) => recordIn(client, ends[i] ?? 0)));
+      assert.match(records[0] ?? '', stop ? /^signal=15$/m : /^code=7$/m);
+      await run.exit();
+      const text = readFileSync(join(run.dir, 'exit'), 'utf8');
+      assert.deepEqual(records, [text, text, text]);
+    });
+  }
+
+  it('G5: a start that fails is answered likewise', async () => {
+    await using run = await new Run({ gate: true, argv: [`/${'x'.repeat(3000)}`] }).started();
+    const client = await run.client();
+    const end = client.send(FRAME.end);
+    await client.ask(FRAME.go);
+    const record = await recordIn(client, end);
+    assert.match(record, /^result=start_failed\n/m);
+    await run.exit();
+    assert.equal(record, readFileSync(join(run.dir, 'exit'), 'utf8'));
+  });
+
+  it('is open once a connection, beside WAIT', async () => {
+    await using run = await new Run({ sh: 'exec sleep 1000' }).started();
+    const client = await run.client();
+    for (const type of [FRAME.end, FRAME.wait]) client.send(type);
+    assert.equal(errnoOfReply(await client.ask(FRAME.end)), EBUSY);
+    assert.equal(errnoOfReply(await client.ask(FRAME.wait)), EBUSY);
+    // One that goes away takes its question with it, and who comes after it may ask.
+    client.close();
+    const next = await run.client();
+    const again = next.send(FRAME.end);
+    await next.ask(FRAME.status);
+    await run.stop(0, 0);
+    assert.match(await recordIn(next, again), /^signal=9$/m);
+  });
+
+  it('G1: is answered before the record can be made durable, and WAIT is not', async () => {
+    await using run = await new Run({ sh: 'echo ready; exec sleep 1000' }).started();
+    const tmp = join(run.dir, 'exit.tmp');
+    await until('room for the record is reserved', () => existsSync(tmp), { everyMs: 2 });
+    rmSync(tmp);
+    mkdirSync(tmp);
+    const client = await run.client();
+    const [wait, end] = [client.send(FRAME.wait), client.send(FRAME.end)];
+    let isDurable = false;
+    const waited = client.reply(wait).then((reply) => {
+      isDurable = true;
+      return reply;
+    });
+    await run.stop(0, 0);
+    const record = await recordIn(client, end);
+    assert.match(record, /^signal=9$/m);
+    // Whoever asks now is told too, at the next try.
+    const late = await run.client();
+    const second = await recordIn(late, late.send(FRAME.end));
+    assert.deepEqual([isDurable, existsSync(join(run.dir, 'exit'))], [false, false]);
+    rmdirSync(tmp);
+    assert.equal((await waited)?.type, FRAME.wait | REPLY_BIT);
+    const text = readFileSync(join(run.dir, 'exit'), 'utf8');
+    assert.deepEqual([record, second], [text, text]);
+  });
+
+  it('is answered by an executor that has taken over', async () => {
+    await using run = await new Run({ sh: 'exec sleep 1000' }).started();
+    await run.killExecutor();
+    await run.adopt();
+    const client = await run.client();
+    const end = client.send(FRAME.end);
+    await client.ask(FRAME.status);
+    await run.stop(15, 20_000);
+    const record = await recordIn(client, end);
+    assert.match(record, /^adopted=1$/m);
+    await run.exit();
+    assert.equal(record, readFileSync(join(run.dir, 'exit'), 'utf8'));
+  });
+
+  it('is not answered of a run that was given up: the connection ends', async () => {
+    await using run = new Run({ sh: 'echo ran' });
+    using held = new Held(run);
+    await held.ready();
+    const client = await run.client();
+    const end = client.send(FRAME.end);
+    await client.ask(FRAME.status);
+    held.leave();
+    assert.equal(await client.reply(end), undefined);
+    assert.ok(!existsSync(join(run.dir, 'exit')));
+  });
+
+  it('a client that reads nothing holds nobody up', async () => {
+    await using run = await new Run({ sh: 'exec sleep 1000' }).started();
+    const deaf = await run.client();
+    deaf.socket.pause();
+    const ask = encodeFrame({ type: FRAME.status, request: 9, fields: [] });
+    const end = encodeFrame({ type: FRAME.end, request: 1, fields: [] });
+    deaf.socket.write(Buffer.concat([end, ...Array.from({ length: 5000 }, () => ask)]));
+    const client = await run.client();
+    const asked = client.send(FRAME.end);
+    await client.ask(FRAME.status);
+    await run.stop(0, 0);
+    assert.match(await recordIn(client, asked), /^signal=9$/m);
+    assert.equal(await run.outcome(), 'signaled 9');
   });
 });
