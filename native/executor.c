@@ -59,6 +59,9 @@ void go(struct executor *x) {
 	if (x->phase != PHASE_READY)
 		return;
 	x->spawn.held = false;
+	/* By a frame, before the launcher has said that the cgroup is there: then it goes on from there. */
+	if (x->release >= 0 && !x->cgroup_is_made)
+		return;
 	if (x->spawn.pid != 0)
 		let_through(x);
 	else if (x->spawn.maker == 0)

@@ -180,8 +180,12 @@ static void read_requests(struct launcher *l) {
 	l->len += (size_t) n;
 }
 
+/* That of a task with a terminal is its holder, which leaves in peace when its executor is killed: no report, no start that is known of. */
 static void end_reaped(struct launcher *l, struct slot *s) {
-	end_slot(l, s, s->code == CLD_EXITED ? "exited" : "killed", s->value, s->text);
+	if (s->starts && s->code == CLD_EXITED && s->value == TOLD_OK)
+		end_slot(l, s, "killed", SIGKILL, s->text);
+	else
+		end_slot(l, s, s->code == CLD_EXITED ? "exited" : "killed", s->value, s->text);
 }
 
 /* A report, which begins with a number below 256, or words for people, which have no NUL. */

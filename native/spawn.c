@@ -215,8 +215,9 @@ void spawn_release(struct executor *x) {
 	}
 	close_watched(x, &x->release);
 	if (n > 0) {
+		x->cgroup_is_made = true;
 		go(x);
-	} else if (x->phase == PHASE_READY && x->spawn.held) {
+	} else if (x->phase == PHASE_READY && (x->spawn.held || !x->cgroup_is_made)) {
 		x->given_up = true;
 		start_failed(x, STAGE_GATE, ECANCELED, "given up before its start");
 	}

@@ -287,7 +287,8 @@ export class ExecutorHandle implements DriverHandle {
     const record = await client.end().catch(() => left);
     this.#client = undefined;
     this.#connected = new Deferred();
-    const isOurs = record?.kind === 'ok' && record.value.kind === 'ended' && record.value.runId === this.runId;
+    const isOurs =
+      record?.kind === 'ok' && record.value.kind === 'ended' && record.value.runId === this.runId;
     if (isOurs) return record.value.report;
     await left;
     return undefined;

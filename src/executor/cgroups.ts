@@ -223,7 +223,11 @@ export class Cgroups {
 
   /** Of the hierarchies that only those are in who need them. */
   #neededRoots(limits: CgroupLimits): string[] {
-    const needed = [...(limits.cores > 0 ? ['cpuset'] : []), ...(wantsIo(limits) ? ['blkio'] : [])];
+    const needed = [
+      ...(limits.cores > 0 ? ['cpuset'] : []),
+      ...(wantsIo(limits) ? ['blkio'] : []),
+      ...(limits.pidsMax === undefined ? [] : ['pids']),
+    ];
     return needed.flatMap((controller) => this.#onDemand.get(controller) ?? []);
   }
 

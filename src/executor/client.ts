@@ -9,7 +9,13 @@ import { getSystemErrorName } from 'node:util';
 import type { Clock, Timer } from '../base/clock.js';
 import { AgentError, describeError } from '../base/errors.js';
 import type { ProcessRef } from '../base/host.js';
-import { parseExitRecord, parseStatus, type ExecutorStatus, type ExitRecord, type Read } from './exit-record.js';
+import {
+  parseExitRecord,
+  parseStatus,
+  type ExecutorStatus,
+  type ExitRecord,
+  type Read,
+} from './exit-record.js';
 import { encodeFrame, FRAME, FRAME_TAG, FrameDecoder, REPLY_BIT, type Frame } from './protocol.js';
 import { intField, readInt, readString, stringField, type Field } from './tlv.js';
 

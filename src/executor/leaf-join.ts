@@ -1,6 +1,6 @@
 /**
- * Owns the coming of a leaf that is in use into v1 hierarchies, and its leaving: a task that asks for cores or disk limits
- * only while it runs joins them then. Works from paths alone, as cgroup-leaf.ts does.
+ * Owns the coming of a leaf that is in use into v1 hierarchies, and its leaving: a task that asks for cores, disk limits or
+ * a limit of processes only while it runs joins them then. Works from paths alone, as cgroup-leaf.ts does.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -110,6 +110,8 @@ function notJoined(dir: string, limits: CgroupLimits, why: string): UnmetLimit {
   const { cores, ioReadBps, ioWriteBps } = limits;
   if (cores > 0 && existsSync(join(dirname(dir), 'cpuset.cpus')))
     return { limit: 'cores', why: `not all of it runs on cores of its own: ${why}` };
+  if (existsSync(join(dirname(dir), 'pids.max')))
+    return { limit: 'pids', why: `not all of its processes are counted: ${why}` };
   const limit = ioReadBps !== undefined ? 'io_read' : ioWriteBps !== undefined ? 'io_write' : 'io_weight';
   return { limit, why: `not all of its disk I/O is limited: ${why}` };
 }

@@ -91,7 +91,16 @@ export interface Frame {
 }
 
 /** Request types; a reply has REPLY_BIT added. */
-export const FRAME = { hello: 1, status: 2, go: 3, signal: 4, stop: 5, wait: 6, end: 7, error: 0x7fff } as const;
+export const FRAME = {
+  hello: 1,
+  status: 2,
+  go: 3,
+  signal: 4,
+  stop: 5,
+  wait: 6,
+  end: 7,
+  error: 0x7fff,
+} as const;
 export const REPLY_BIT = 0x8000;
 
 /** Tags of frame fields. */

@@ -21,6 +21,8 @@ import { decodeRun, decodeTask, encodeRun, encodeTask } from './task-rows.js';
 const OWNED_BY_ALLOC = ['tasks', 'runs', 'hook_state'] as const;
 const DELETE_OWNED = OWNED_BY_ALLOC.map((table) => `DELETE FROM ${table} WHERE alloc_id = ?`);
 
+/** Tasks may be there without their alloc: it was moved to quarantine. */
+const ANY_OF_ALLOC = `SELECT 1 FROM allocs WHERE alloc_id = ? UNION ALL SELECT 1 FROM tasks WHERE alloc_id = ? LIMIT 1`;
 const TASKS_OF_ALLOC = 'SELECT * FROM tasks WHERE alloc_id = ? ORDER BY place';
 
 /** Allocs that are remembered: those that many tasks that start together belong to. */
@@ -93,7 +95,11 @@ export class SqliteRecords implements Records {
 
   putAlloc(alloc: AllocRecord): void {
     const columns = encodeAlloc(alloc);
+    const isNew =
+      this.#told.get(alloc.id) === undefined &&
+      this.#sql.get(ANY_OF_ALLOC, [alloc.id, alloc.id]) === undefined;
     this.#sql.put('allocs', ['alloc_id'], columns);
+    if (isNew) this.#told.set(alloc.id, { alloc, tasks: new Map() });
     this.#remember(alloc.id, columns, (told, row) => {
       told.alloc = decodeAlloc(row);
     });

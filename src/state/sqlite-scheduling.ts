@@ -1,5 +1,6 @@
 /** Owns the SQL of what the scheduler remembers: deployments and evaluations. */
 import type { Quarantine } from './quarantine.js';
+import type { Recall } from './recall.js';
 import { decodeIndexed } from './rows.js';
 import { decodeDeployment, decodeEvaluation, encodeDeployment, encodeEvaluation } from './scheduling-rows.js';
 import type { Sql } from './sqlite-sql.js';
@@ -9,9 +10,12 @@ import type { Scheduling } from './tables.js';
 export class SqliteScheduling implements Scheduling {
   readonly #sql: Sql;
   readonly #quarantine: Quarantine;
+  /** Places of the newest evaluation that is old, and of the last one; by how many are not old. */
+  readonly #oldEvaluations: Recall<{ readonly old: number; readonly last: number }>;
 
   constructor(sql: Sql, quarantine: Quarantine) {
     this.#sql = sql;
+    this.#oldEvaluations = sql.recall(1);
     this.#quarantine = quarantine;
   }
 
@@ -56,11 +60,9 @@ export class SqliteScheduling implements Scheduling {
   }
 
   trimEvaluations(most: number): void {
-    this.#sql.run(
-      `DELETE FROM evaluations WHERE status <> 'pending'
-         AND place NOT IN (SELECT place FROM evaluations ORDER BY place DESC LIMIT :most)`,
-      { most },
-    );
+    const old = this.#newestOld(most);
+    if (old === undefined) return;
+    this.#sql.run(`DELETE FROM evaluations WHERE status <> 'pending' AND place <= ?`, [old]);
   }
 
   deleteDeployments(jobId: string): void {
@@ -93,6 +95,23 @@ export class SqliteScheduling implements Scheduling {
   getEvaluation(id: string): Indexed<EvaluationRecord> | undefined {
     const text = 'SELECT * FROM evaluations WHERE eval_id = :id';
     return this.#evaluations(this.#sql.all(text, { id }))[0];
+  }
+
+  /**
+   * Place of the newest evaluation that is not among the newest `most`; undefined = all are. To count them takes longer
+   * than all else that a commit does, so when one was added since, the next place is it.
+   */
+  #newestOld(most: number): number | undefined {
+    const key = String(most);
+    const known = this.#oldEvaluations.get(key);
+    const last = this.#sql.number('SELECT MAX(place) FROM evaluations') ?? 0;
+    if (known?.last === last) return known.old;
+    const old =
+      known?.last === last - 1
+        ? this.#sql.number('SELECT MIN(place) FROM evaluations WHERE place > ?', [known.old])
+        : this.#sql.number('SELECT place FROM evaluations ORDER BY place DESC LIMIT 1 OFFSET ?', [most]);
+    if (old !== undefined) this.#oldEvaluations.set(key, { old, last });
+    return old;
   }
 
   #deployments(found: readonly unknown[]): readonly Indexed<DeploymentRecord>[] {

@@ -78,23 +78,37 @@ export class TableStore implements StateStore {
     return Promise.resolve();
   }
 
-  /** One transaction; each commit in it is undone alone when it breaks a rule. Throws when the disk refuses. */
+  /**
+   * One transaction; a commit that breaks a rule is no part of it. That one does is rare, and looked for only when it is
+   * known: all are written without a savepoint for each, and once more with one when that fails. Throws when the disk
+   * refuses.
+   */
   #write(commits: readonly (readonly Change[])[]): readonly Written[] {
     const { tables, limits, clock } = this.#deps;
     const nowMs = clock.wallMs();
-    const writeOne = (changes: readonly Change[]): Written => {
+    const apply = (changes: readonly Change[]): Written => {
+      return { kind: 'stored', rows: applyChanges(tables, changes, limits, nowMs) };
+    };
+    const applyAlone = (changes: readonly Change[]): Written => {
       try {
-        return { kind: 'stored', rows: tables.transact(() => applyChanges(tables, changes, limits, nowMs)) };
+        return tables.transact(() => apply(changes));
       } catch (error) {
         if (tables.isRefusal(error)) throw error;
         return { kind: 'bad', error };
       }
     };
-    return tables.transact(() => {
-      const written = commits.map(writeOne);
-      tables.history.trimFeed(limits, nowMs);
-      return written;
-    });
+    const writeAll = (how: (changes: readonly Change[]) => Written): readonly Written[] =>
+      tables.transact(() => {
+        const written = commits.map((changes) => how(changes));
+        tables.history.trimFeed(limits, nowMs);
+        return written;
+      });
+    try {
+      return writeAll(apply);
+    } catch (error) {
+      if (tables.isRefusal(error)) throw error;
+      return writeAll(applyAlone);
+    }
   }
 
   #tell(rows: readonly FeedRow[]): void {

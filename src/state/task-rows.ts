@@ -178,20 +178,26 @@ function decodeExit(row: Row): ExitResult | undefined {
 }
 
 function encodeOutcome(outcome: RunOutcome | undefined) {
-  const exit = encodeExit(outcome?.kind === 'ended' ? outcome.report.result : undefined);
-  const columns = { ...exit, outcome: outcome?.kind, outcome_detail: undefined, report: undefined };
+  const ended = outcome?.kind === 'ended' ? outcome.report : undefined;
+  return {
+    outcome: outcome?.kind,
+    ended_at_ms: outcome?.kind === 'ended' ? outcome.report.endedAtMs : outcome?.atMs,
+    outcome_detail: outcomeDetail(outcome),
+    ...encodeExit(ended?.result),
+    report:
+      ended === undefined ? undefined : encodeJson({ ...ended, result: undefined, endedAtMs: undefined }),
+  };
+}
+
+function outcomeDetail(outcome: RunOutcome | undefined): string | undefined {
   switch (outcome?.kind) {
     case undefined:
-      return { ...columns, ended_at_ms: undefined };
-    case 'ended': {
-      const { report } = outcome;
-      const rest = { ...report, result: undefined, endedAtMs: undefined };
-      return { ...columns, ended_at_ms: report.endedAtMs, report: encodeJson(rest) };
-    }
+    case 'ended':
+      return undefined;
     case 'start_failed':
-      return { ...columns, ended_at_ms: outcome.atMs, outcome_detail: outcome.error };
+      return outcome.error;
     case 'never_started':
-      return { ...columns, ended_at_ms: outcome.atMs, outcome_detail: outcome.detail };
+      return outcome.detail;
   }
 }
 

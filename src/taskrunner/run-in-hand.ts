@@ -44,7 +44,8 @@ export class RunInHand {
    */
   prepare(runId: string): void {
     const { driver } = this.#deps;
-    this.#prepared = driver.prepare === undefined ? undefined : this.#setUp(driver.prepare.bind(driver), runId);
+    this.#prepared =
+      driver.prepare === undefined ? undefined : this.#setUp(driver.prepare.bind(driver), runId);
     this.#prepared?.catch(() => undefined);
   }
 

@@ -19,6 +19,8 @@ const LIMITS = {
   eventBytesPerTask: 600,
   runsPerTask: 2,
   versionsPerJob: 2,
+  deploymentsPerJob: 2,
+  evaluations: 3,
 };
 
 interface Model {
