@@ -60,17 +60,18 @@ export class AllocJournal {
   #verdict: Pick<HealthState, 'health' | 'watch'> | undefined;
 
   /** Takes up the tasks as they are stored; what is not there is new. */
-  constructor(deps: AllocJournalDeps, { alloc, job, group, records }: AllocSubject) {
+  constructor(deps: AllocJournalDeps, { alloc, job, group, isNew, records }: AllocSubject) {
     this.#deps = deps;
     this.#alloc = alloc;
     this.#group = group;
     this.#jobType = job.type;
     for (const { name } of group.tasks) {
-      const stored =
+      const stored = (): TaskRecord | undefined =>
         records === undefined
           ? deps.store.getTask(alloc.id, name)
           : records.find((record) => record.task === name);
-      this.#records.set(name, stored ?? newTaskRecord(alloc.id, name));
+      const record = isNew === true ? undefined : stored();
+      this.#records.set(name, record ?? newTaskRecord(alloc.id, name));
     }
   }
 

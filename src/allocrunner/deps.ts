@@ -37,6 +37,8 @@ export interface AllocSubject {
   readonly group: TaskGroup;
   /** Its tasks as stored; undefined = they are read. */
   readonly records?: readonly TaskRecord[];
+  /** It was made just now: nothing of it is stored that would have to be read. */
+  readonly isNew?: boolean;
   /** What the job was dispatched with, as base64. */
   readonly payload?: string | undefined;
 }

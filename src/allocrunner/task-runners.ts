@@ -2,7 +2,7 @@
 import { AgentError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import type { Session, SessionRequest } from '../executor/session.js';
-import type { StateStore } from '../state/store.js';
+import type { StateStore, TaskRecord } from '../state/store.js';
 import type { TaskUsage } from '../stats/usage.js';
 import type { TaskRunnerDeps } from '../taskrunner/deps.js';
 import { TaskRunner } from '../taskrunner/task-runner.js';
@@ -20,7 +20,7 @@ export class TaskRunners {
   constructor(
     deps: AllocRunnerDeps,
     logger: Logger,
-    { alloc, job, group, payload }: AllocSubject,
+    { alloc, job, group, isNew = false, payload }: AllocSubject,
     journal: AllocJournal,
     onChanged: () => void,
   ) {
@@ -41,7 +41,7 @@ export class TaskRunners {
             ports: () => journal.alloc.ports ?? NO_PORTS,
             persist: (newest, changes, whenRefused) => journal.persistTask(newest, changes, whenRefused),
             onChanged,
-            ...storeOfTask(deps.store, alloc.id, task.name),
+            ...storeOfTask(deps.store, record, isNew),
           },
           {
             job,
@@ -121,17 +121,17 @@ export class TaskRunners {
 /** What a task runner reads and writes of the store by itself. */
 function storeOfTask(
   store: StateStore,
-  allocId: string,
-  task: string,
+  { allocId, task }: TaskRecord,
+  isNew: boolean,
 ): Pick<TaskRunnerDeps, 'storedHooks' | 'saveHook' | 'readRun' | 'lastRanForMs'> {
   return {
-    storedHooks: store.listHooks(allocId, task),
+    storedHooks: isNew ? [] : store.listHooks(allocId, task),
     saveHook: async (hook) => {
       await store.commit([{ kind: 'put_hook', hook }], { whenRefused: 'reject' });
     },
     readRun: (runId) => store.getRun(runId),
     lastRanForMs: () => {
-      const outcome = store.listRuns(allocId, task).at(-1)?.outcome;
+      const outcome = isNew ? undefined : store.listRuns(allocId, task).at(-1)?.outcome;
       return outcome?.kind === 'ended' ? outcome.report.ranForMs : undefined;
     },
   };

@@ -151,23 +151,36 @@ async function serve(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const ended = new AbortController();
-  const leaving = addAbortListener(deps.leaving, () => {
-    ended.abort();
-  });
-  reply.raw.once('close', () => {
-    leaving[Symbol.dispose]();
-    ended.abort();
-  });
+  const ended = endOf(reply, deps.leaving);
   const call: Call = {
     query: new Query(request.url),
     body: request.body,
-    signal: ended.signal,
+    get signal() {
+      return ended();
+    },
     param: (name) => readParam(request.params, name),
   };
   return route.kind === 'json'
     ? await sendJson(deps, route, call, reply)
     : await sendStream(deps, route, call, reply);
+}
+
+/** Aborts when the caller went away or the agent is leaving. Made for who asks for it: most answers wait for nothing. */
+function endOf(reply: FastifyReply, leaving: AbortSignal): () => AbortSignal {
+  let ended: AbortController | undefined;
+  return () => {
+    if (ended !== undefined) return ended.signal;
+    const controller = new AbortController();
+    ended = controller;
+    const end = (): void => {
+      listener[Symbol.dispose]();
+      controller.abort();
+    };
+    const listener = addAbortListener(leaving, end);
+    if (reply.raw.closed) end();
+    else reply.raw.once('close', end);
+    return controller.signal;
+  };
 }
 
 /** What find-my-way found in the path. */

@@ -16,7 +16,7 @@ export function unescapeOctal(text: string): string {
 
 /** What is mounted on `dir` or below it, the last first: in this order it can be unmounted. @throws a system error */
 export function mountsWithin(dir: string): readonly string[] {
-  const real = realpathSync(dir);
+  const real = realpathSync.native(dir);
   return parseMountPoints(readFileSync('/proc/self/mountinfo', 'utf8'))
     .filter((point) => point === real || point.startsWith(`${real}/`))
     .reverse();

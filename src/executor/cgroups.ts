@@ -236,10 +236,10 @@ export class Cgroups {
     return this.#leaf(name, [...this.#onDemand.values()]);
   }
 
-  /** A leaf with all the groups that it may have come into while it was in use. */
+  /** A leaf with all the groups that it has come into while it was in use. */
   wholeLeaf(leaf: CgroupLeaf): CgroupLeaf {
     const others = [...this.#onDemand.values()].map((root) => join(root, nameOfLeaf(leaf)));
-    return { ...leaf, v1: [...new Set([...leaf.v1, ...others])] };
+    return { ...leaf, v1: [...new Set([...leaf.v1, ...others.filter((dir) => existsSync(dir))])] };
   }
 
   #leaf(name: string, onDemand: readonly string[]): CgroupLeaf {

@@ -3,10 +3,11 @@
  * it. What the files mean together is recover.ts's to say.
  */
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs';
-import { readdir, rm, rmdir, unlink } from 'node:fs/promises';
+import { unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describeError, errnoOf, isExhausted } from '../base/errors.js';
 import { failpoint } from '../base/failpoint.js';
+import { removeDirectory } from '../base/remove.js';
 import {
   parseExitRecord,
   parseStatus,
@@ -74,14 +75,8 @@ export function rewriteJoinProcs(runDir: string, joinProcs: readonly string[]): 
 export async function removeRunDir(runDir: string): Promise<void> {
   await unlink(join(runDir, 'spec')).catch(ignoreAbsence);
   failpoint('run.half_released');
-  try {
-    const names = await readdir(runDir);
-    await Promise.all(names.map((name) => unlink(join(runDir, name))));
-    await rmdir(runDir);
-  } catch {
-    // It is gone, or there is more in it than files, or its executor is on its way out and still writes or removes some.
-    await rm(runDir, { recursive: true, force: true, maxRetries: 3 });
-  }
+  // Its executor may be on its way out, and still write or remove something.
+  await removeDirectory(runDir);
 }
 
 function ignoreAbsence(error: unknown): void {

@@ -173,7 +173,7 @@ export class Hands {
       };
       changes.push({ kind: 'put_alloc', alloc: replaced });
     }
-    return { subject: { alloc, job: job.spec, group, payload: job.payload }, changes };
+    return { subject: { alloc, job: job.spec, group, isNew: true, payload: job.payload }, changes };
   }
 }
 

@@ -114,7 +114,7 @@ class Commit {
   /** A job may go only when no alloc names it any more; within the commit the order is free. */
   checkJobs(): void {
     for (const jobId of this.#deletedJobs) {
-      if (this.#records.getJob(jobId) === undefined && this.#records.hasAllocsOf(jobId)) {
+      if (this.#records.currentVersion(jobId) === undefined && this.#records.hasAllocsOf(jobId)) {
         throw broken(`job ${jobId} cannot be deleted while it has allocs`);
       }
     }
@@ -140,7 +140,7 @@ class Commit {
   }
 
   #putJob(job: JobRecord): void {
-    const current = this.#records.getJob(job.id)?.record.version ?? 0;
+    const current = this.#records.currentVersion(job.id) ?? 0;
     if (job.version < current) {
       throw broken(`version ${job.version} of job ${job.id} is older than the stored version ${current}`);
     }
@@ -162,7 +162,7 @@ class Commit {
 
   #putDeployment(deployment: DeploymentRecord): void {
     const { jobId } = deployment;
-    if (this.#records.getJob(jobId) === undefined)
+    if (this.#records.currentVersion(jobId) === undefined)
       throw broken(`put_deployment names job ${jobId}, which is not stored`);
     this.#scheduling.putDeployment(deployment);
     this.#scheduling.trimDeployments(deployment.jobId, this.#limits.deploymentsPerJob);

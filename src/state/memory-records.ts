@@ -41,6 +41,10 @@ export class MemoryRecords implements Records {
     this.#undo.set(this.#jobs, record.id, { current: put, versions });
   }
 
+  currentVersion(jobId: string): number | undefined {
+    return this.getJob(jobId)?.record.version;
+  }
+
   stampJob(jobId: string, version: number, index: number): void {
     const job = this.#jobs.get(jobId);
     const old = job?.versions.get(version);

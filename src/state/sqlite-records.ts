@@ -25,6 +25,8 @@ const DELETE_OWNED = OWNED_BY_ALLOC.map((table) => `DELETE FROM ${table} WHERE a
 const ANY_OF_ALLOC = `SELECT 1 FROM allocs WHERE alloc_id = ? UNION ALL SELECT 1 FROM tasks WHERE alloc_id = ? LIMIT 1`;
 const TASKS_OF_ALLOC = 'SELECT * FROM tasks WHERE alloc_id = ? ORDER BY place';
 
+/** Jobs whose current version is remembered. */
+const MOST_JOBS = 1_000;
 /** Allocs that are remembered: those that many tasks that start together belong to. */
 const MOST_ALLOCS = 1_000;
 
@@ -39,10 +41,13 @@ export class SqliteRecords implements Records {
   readonly #sql: Sql;
   readonly #quarantine: Quarantine;
   readonly #told: Recall<Told>;
+  /** Of jobs. */
+  readonly #versions: Recall<number>;
 
   constructor(sql: Sql, quarantine: Quarantine) {
     this.#sql = sql;
     this.#told = sql.recall(MOST_ALLOCS);
+    this.#versions = sql.recall(MOST_JOBS);
     this.#quarantine = quarantine;
   }
 
@@ -63,6 +68,11 @@ export class SqliteRecords implements Records {
     const columns = encodeJob(job);
     this.#sql.put('jobs', ['job_id'], columns);
     this.#sql.put('job_versions', ['job_id', 'version'], columns);
+    this.#versions.set(job.id, job.version);
+  }
+
+  currentVersion(jobId: string): number | undefined {
+    return this.#versions.get(jobId) ?? this.getJob(jobId)?.record.version;
   }
 
   stampJob(jobId: string, version: number, index: number): void {
@@ -89,6 +99,7 @@ export class SqliteRecords implements Records {
   }
 
   deleteJob(jobId: string): boolean {
+    this.#versions.delete(jobId);
     this.#sql.run('DELETE FROM job_versions WHERE job_id = :jobId', { jobId });
     return this.#sql.run('DELETE FROM jobs WHERE job_id = :jobId', { jobId }) > 0;
   }

@@ -54,6 +54,8 @@ export interface AllocWithTasks {
 export interface Records extends RecordReads {
   /** Puts the job's current record and that of its version. */
   putJob(job: JobRecord): void;
+  /** The job's current version; undefined when there is no such job. */
+  currentVersion(jobId: string): number | undefined;
   /** Sets modifyIndex of the version, and of the job when it is the current one; createIndex of a new job. */
   stampJob(jobId: string, version: number, index: number): void;
   /** Forgets versions below `belowVersion` that no alloc names. */
