@@ -114,7 +114,8 @@ static void step_recording(struct executor *x, uint64_t now) {
 		_exit(1);
 	}
 	x->phase = PHASE_DONE;
-	answer_waits(x);
+	if (!x->given_up)
+		answer_waits(x);
 	clean_up(x);
 	const struct outcome *o = &x->outcome;
 	if (o->result == RESULT_START_FAILED) {
