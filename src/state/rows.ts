@@ -121,9 +121,19 @@ export function decodeEvent(row: Row): TaskEventRow {
   };
 }
 
+/** A record, so that none can be forgotten. */
+const FEED_TOPICS = Object.keys({
+  Job: true,
+  Allocation: true,
+  TaskEvent: true,
+  Deployment: true,
+  Evaluation: true,
+  Node: true,
+} satisfies Record<FeedPayload['topic'], true>) as FeedPayload['topic'][];
+
 export function decodeFeedRow(row: Row): FeedRow {
   const payload = row.object('payload');
-  const topic = row.word('topic', ['Job', 'Allocation', 'TaskEvent', 'Deployment', 'Evaluation']);
+  const topic = row.word('topic', FEED_TOPICS);
   if (payload['topic'] !== topic || payload['type'] !== row.text('type')) {
     throw new BadRow('payload and its topic do not agree');
   }

@@ -12,6 +12,8 @@ export class Releases {
   readonly #known = new Map<string, () => Promise<void>>();
   /** Of runs whose end waits for a disk that refuses writes. */
   readonly #owed: { readonly runId: string; readonly release: () => Promise<void> }[] = [];
+  /** All that has begun. */
+  #begun: Promise<unknown> = Promise.resolve();
 
   constructor(logger: Logger) {
     this.#logger = logger;
@@ -34,12 +36,18 @@ export class Releases {
   pay(): void {
     for (const { runId, release } of this.#owed.splice(0)) {
       failpoint('run.before_release');
-      release().catch((error: unknown) => {
+      const released = release().catch((error: unknown) => {
         this.#logger.warn(
           { run_id: runId, error: describeError(error) },
           'cannot clean up after a run, ignoring',
         );
       });
+      this.#begun = Promise.all([this.#begun, released]);
     }
+  }
+
+  /** Resolves when what has begun is done: then nothing is held any more by runs whose end is stored. */
+  async settled(): Promise<void> {
+    await this.#begun;
   }
 }

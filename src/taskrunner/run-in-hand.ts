@@ -40,12 +40,12 @@ export class RunInHand {
 
   /**
    * Sets up a run while its intent is being stored; nothing of the task runs before `start`. One of `start` and `giveUp`
-   * follows; what went wrong is told by that.
+   * follows; what went wrong is told by that. Nothing for a task whose run before may hold what only one can have.
    */
   prepare(runId: string): void {
     const { driver } = this.#deps;
-    this.#prepared =
-      driver.prepare === undefined ? undefined : this.#setUp(driver.prepare.bind(driver), runId);
+    const prepare = this.#isExclusive() ? undefined : driver.prepare?.bind(driver);
+    this.#prepared = prepare === undefined ? undefined : this.#setUp(prepare, runId);
     this.#prepared?.catch(() => undefined);
   }
 
@@ -66,6 +66,7 @@ export class RunInHand {
       const emit = (event: TaskEvent): void => {
         if (!this.#isSaid(event)) post({ kind: 'say', event });
       };
+      if (this.#isExclusive()) await this.#deps.releases.settled();
       const handle = await (prepared === undefined
         ? this.#deps.driver.start(this.#configOf(runId), emit)
         : (await prepared).start(emit));
@@ -199,6 +200,11 @@ export class RunInHand {
   /** Async, so that what it throws is told by `start`. */
   async #setUp(prepare: NonNullable<Driver['prepare']>, runId: string): Promise<PreparedStart> {
     return prepare(this.#configOf(runId));
+  }
+
+  /** Cores are free when the cgroup of the run before is gone, which is after its end is stored. */
+  #isExclusive(): boolean {
+    return (this.#deps.spec.task.resources.cores ?? 0) > 0;
   }
 
   #configOf(runId: string): TaskConfig {

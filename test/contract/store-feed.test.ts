@@ -1,7 +1,7 @@
 /** What every StateStore must tell: grouping, listeners, the rows that commits make, their indexes and their bounds. */
 import assert from 'node:assert/strict';
 import { afterEach, describe, it } from 'node:test';
-import type { Change, FeedRow, TaskEventRow } from '../../src/state/store.js';
+import { NODE_SCHEDULING_KEY, type Change, type FeedRow, type TaskEventRow } from '../../src/state/store.js';
 import {
   addEvent,
   allocRecord,
@@ -192,6 +192,20 @@ for (const [kind, make] of Object.entries(STORES)) {
       });
       assert.deepEqual(indexes(rows), [index + 1, index + 2]);
       assert.deepEqual(store.readFeed(index, 10), rows);
+    });
+
+    it('tells of the node, and gives that back to who asks later', async () => {
+      const { store } = stock.take();
+      const rows: FeedRow[] = [];
+      store.onCommitted((more) => rows.push(...more));
+      await store.commit([{ kind: 'put_host', key: NODE_SCHEDULING_KEY, value: '{"drain":true}' }]);
+      assert.deepEqual(rows[0]?.payload, {
+        topic: 'Node',
+        type: 'NodeSchedulingUpdated',
+        scheduling: '{"drain":true}',
+      });
+      assert.deepEqual(store.readFeed(0, 10), rows);
+      assert.deepEqual(store.listQuarantined(), []);
     });
 
     it('leaves the index alone when nothing worth telling changes', async () => {

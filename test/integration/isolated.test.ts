@@ -259,6 +259,35 @@ describe('a task that is shut in, under an agent', { timeout: 240_000 }, () => {
     await until('all cores are everybody’s again', async () => (await allowed('before')) === all);
   });
 
+  it('has its cores again when it is killed and restarted without a delay, each time', async (t) => {
+    await using agent = await RealAgent.start();
+    const task = {
+      Name: 't',
+      Driver: 'raw_exec',
+      Config: { command: '/bin/sleep', args: ['600'] },
+      Resources: { Cores: 1, MemoryMB: 32 },
+    };
+    const policy = { Attempts: 5, Interval: 3600e9, Delay: 0, Mode: 'fail', Jitter: 0 };
+    await agent.register({
+      ID: 'own',
+      Type: 'service',
+      TaskGroups: [{ Name: 'g', RestartPolicy: policy, Tasks: [task] }],
+    });
+    for (let restarts = 0; restarts <= 3; restarts += 1) {
+      const [own] = await agent.untilTasks('own', 'runs, or fails', ([seen]) => {
+        const { State, Restarts, Failed } = seen?.state ?? {};
+        return Failed === true || (State === 'running' && (Restarts ?? 0) >= restarts);
+      });
+      if (restarts === 0 && own?.state.Failed === true) {
+        t.diagnostic('no cores can be reserved here');
+        assert.match(JSON.stringify(await agent.events('own')), /cores/);
+        return;
+      }
+      assert.equal(own?.state.Restarts, restarts, 'no start has failed');
+      process.kill(agent.processesOfRun(own.state.Holdfast.RunID ?? '').workload.pid, 'SIGKILL');
+    }
+  });
+
   it('G27 tells once of limits that are not in force, however often it starts', async () => {
     // Below a file: this agent can have no cgroup, whoever it is.
     await using agent = await RealAgent.start({ env: { HOLDFAST_CGROUP_ROOT: 'cgroup.procs/x' } });
