@@ -1,10 +1,9 @@
 /** Owns the layout of the data directory (contract §7). */
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, stat, statfs } from 'node:fs/promises';
+import { chmod, mkdir, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AgentError, describeSystemError, errnoOf } from '../base/errors.js';
 import { mountsWithin } from '../base/mounts.js';
-import { removeDirectory } from '../base/remove.js';
 import { spreadBelow } from '../base/spread.js';
 import type { TaskDirs } from '../drivers/driver.js';
 
@@ -81,7 +80,7 @@ export class DataDir {
         `${dir} is not removed while something is mounted on ${point}: unmount it; holdfast doctor says more`,
       );
     }
-    await removeDirectory(dir);
+    await rm(dir, { recursive: true, force: true });
   }
 }
 

@@ -34,6 +34,8 @@ export class Quarantine {
   readonly #logger: Logger;
   /** Bad rows that the disk did not let us move; by table and key. */
   readonly #stuck = new Map<string, QuarantinedRow>();
+  /** What was logged last: a group of commits that is undone and written again finds the same row again. */
+  #logged = '';
 
   constructor(sql: Sql, clock: Clock, logger: Logger) {
     this.#sql = sql;
@@ -81,7 +83,10 @@ export class Quarantine {
     const key = KEYS[table].map((name) => String(values[name])).join('/');
     const row = { table, key, error, raw: describeRow(values), atMs: this.#clock.wallMs() };
     if (this.#stuck.has(`${table} ${key}`)) return;
-    this.#logger.error({ table, key, error }, 'a row cannot be read and is moved to quarantine');
+    const what = `${table} ${key} ${error}`;
+    if (what !== this.#logged)
+      this.#logger.error({ table, key, error }, 'a row cannot be read and is moved to quarantine');
+    this.#logged = what;
     const nested = this.#sql.db.inTransaction;
     this.#sql.forget();
     try {

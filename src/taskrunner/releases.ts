@@ -42,7 +42,7 @@ export class Releases {
           'cannot clean up after a run, ignoring',
         );
       });
-      this.#begun = Promise.all([this.#begun, released]);
+      this.#begun = Promise.all([this.#begun, released]).then(() => undefined);
     }
   }
 
