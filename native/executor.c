@@ -46,6 +46,7 @@ void start_failed(struct executor *x, enum stage stage, int errnum, const char *
 	x->outcome.stage = stage;
 	x->outcome.errnum = errnum;
 	x->outcome.detail = detail;
+	x->spawn.again = false;
 	close_fd(&x->spawn.gate);
 	if (x->spawn.maker != 0 || x->spawn.pid != 0)
 		x->leader.ended = true; /* There will be none; what was made for it is ended like a tree. */

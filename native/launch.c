@@ -22,6 +22,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -231,6 +232,8 @@ static void reap_children(struct launcher *l) {
 int launch(char *program) {
 	struct launcher *l = &launcher;
 	l->program = program;
+	/* Also when we are stopped, and would not see the end of our input: who waits for GO must not wait for ever. */
+	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sigset_t children, ignored;
 	(void) sigemptyset(&children);
 	(void) sigaddset(&children, SIGCHLD);

@@ -27,6 +27,9 @@ uint32_t crc32_of(const void *data, size_t len) {
 }
 
 static const char *state_name(const struct executor *x) {
+	/* Nothing has run, and nothing of it is on record: whoever finds that takes it for never started. */
+	if (x->given_up || (x->phase == PHASE_ENDING && x->leader.pid == 0))
+		return "ready";
 	switch (x->phase) {
 	case PHASE_READY:
 		return "ready";

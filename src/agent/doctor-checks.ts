@@ -19,6 +19,7 @@ import {
   type MarkedProcesses,
 } from '../executor/processes.js';
 import { readStatusFile, runDirOf } from '../executor/run-dir.js';
+import { isBeingSetUp } from '../executor/launch.js';
 import { listRunDirs, mayBeAlive, sweepRunDir } from '../executor/sweep.js';
 import { checkMounts } from './doctor-mounts.js';
 import {
@@ -160,7 +161,7 @@ async function checkRunDirs(deps: DoctorDeps, marked: MarkedProcesses): Promise<
   const found: Diagnosis[] = [];
   for (const { runId, runDir } of await listRunDirs(deps.dataDir.runDir)) {
     const run = deps.store.getRun(runId);
-    if (isOpen(deps, run)) continue;
+    if (isBeingSetUp(runId) || isOpen(deps, run)) continue;
     const problem = `run directory of a run that ${run === undefined ? 'is not known' : 'is over'}`;
     const finding = { kind: 'run_dir', subject: runDir, problem } as const;
     const doubt = doubtAbout(deps, runId);
@@ -256,7 +257,7 @@ function checkExecutors(deps: DoctorDeps): readonly Diagnosis[] {
 
 async function killMarked(deps: DoctorDeps, marked: MarkedProcess): Promise<string | undefined> {
   const { runId, pid } = marked;
-  if (isOpen(deps, deps.store.getRun(runId)) || !hasRunDir(deps, runId))
+  if (isBeingSetUp(runId) || isOpen(deps, deps.store.getRun(runId)) || !hasRunDir(deps, runId))
     return 'it is not ours to end any more';
   if (!isStillMarked(marked)) return undefined;
   try {

@@ -12,6 +12,7 @@ import type { Logger, LogTap } from '../base/log.js';
 import type { Scope } from '../base/scope.js';
 import { VERSION } from '../base/version.js';
 import type { Cgroups } from '../executor/cgroups.js';
+import { isBeingSetUp } from '../executor/launch.js';
 import { sweepRunDirs } from '../executor/sweep.js';
 import { Collector } from '../scheduler/collector.js';
 import type { Drainer } from '../scheduler/drainer.js';
@@ -133,7 +134,7 @@ export async function openDoors(scope: Scope, inside: Inside): Promise<Doors> {
 async function sweep({ clock, bootId, bootOf, dataDir, store, logger }: Inside): Promise<readonly string[]> {
   const isOpen = (runId: string): boolean => {
     const run = store.getRun(runId);
-    return run !== undefined && run.outcome === undefined;
+    return isBeingSetUp(runId) || (run !== undefined && run.outcome === undefined);
   };
   try {
     const { removed, alive } = await sweepRunDirs({ clock, bootId, bootOf, runsDir: dataDir.runDir }, isOpen);

@@ -38,7 +38,7 @@ export interface ForegroundCall {
 /** Never rejects. */
 export function runForeground(call: ForegroundCall): Promise<ForegroundEnd> {
   const { launcher, command, runDir, withinMs } = call;
-  return launcher?.isReady === true ? launcher.run(command, runDir, withinMs) : spawnForeground(call);
+  return launcher?.hasRoom === true ? launcher.run(command, runDir, withinMs) : spawnForeground(call);
 }
 
 function spawnForeground({

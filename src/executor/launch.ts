@@ -69,20 +69,36 @@ export interface PreparedRun {
 export async function prepareRun(deps: LaunchDeps, request: LaunchRequest): Promise<PreparedRun> {
   if (!isAbsolute(request.spec.path) && (request.spec.isolation?.search.length ?? 0) === 0)
     throw new AgentError('start_failed', `the path of a program must be absolute: ${request.spec.path}`);
-  const { created, held } = await prepare(deps, request);
+  const { runId } = request.spec;
+  unstored.add(runId);
+  const { created, held } = await prepare(deps, request).catch((cause: unknown) => {
+    unstored.delete(runId);
+    throw cause;
+  });
   return {
-    // From here on it may run: a fault of ours must not look like a start that failed.
-    launch: () =>
-      startTask(deps, request, { created, held }).catch((error: unknown): LaunchOutcome => ({
+    launch: () => {
+      unstored.delete(runId);
+      // From here on it may run: a fault of ours must not look like a start that failed.
+      return startTask(deps, request, { created, held }).catch((error: unknown): LaunchOutcome => ({
         kind: 'unclear',
         detail: describeError(error),
         leaf: created?.leaf,
-      })),
+      }));
+    },
     giveUp: async () => {
       const end = await held?.drop(LAUNCH_WITHIN_MS);
       if (end?.kind !== 'unclear') await cleanUp(deps, request, created);
+      unstored.delete(runId);
     },
   };
+}
+
+/** Runs that are set up, and of which the store may not know yet. */
+const unstored = new Set<string>();
+
+/** Whether this process is setting up the run: what is there of it is not left over. */
+export function isBeingSetUp(runId: string): boolean {
+  return unstored.has(runId);
 }
 
 interface Prepared {

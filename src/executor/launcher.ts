@@ -18,6 +18,8 @@ const GONE_WITHIN_MS = 2_000;
  * behind those that wait for it.
  */
 const MOST_HELD = 32;
+/** So many calls may be under way: with all slots in use it reads no word more. */
+const MOST_CALLS = 60;
 
 /** An executor that is being set up, or is, and runs nothing before it is told to. */
 export interface HeldStart {
@@ -43,6 +45,8 @@ export interface LauncherDeps {
 export class Launcher implements AsyncDisposable {
   readonly #deps: LauncherDeps;
   readonly #waiting = new Map<string, (end: ForegroundEnd) => void>();
+  /** Calls that are not waited for any more, and have a slot still. */
+  readonly #late = new Set<string>();
   #held = 0;
   #admitted: Promise<void> = Promise.resolve();
   #helper: Helper | undefined;
@@ -80,6 +84,11 @@ export class Launcher implements AsyncDisposable {
     return this.#isReady;
   }
 
+  /** True while one more thing may be asked of it. */
+  get hasRoom(): boolean {
+    return this.#isReady && this.#waiting.size + this.#late.size < MOST_CALLS;
+  }
+
   /** Pid of the helper, for tests. */
   get pid(): number | undefined {
     return this.#helper?.pid;
@@ -100,8 +109,8 @@ export class Launcher implements AsyncDisposable {
    */
   hold(dir: string): HeldStart | undefined {
     const helper = this.#helper;
-    if (helper === undefined || !this.#isReady || this.#held >= MOST_HELD) return undefined;
-    const call = { ...this.#ask(helper, `start ${dir}`), what: `start ${dir}` };
+    if (helper === undefined || !this.hasRoom || this.#held >= MOST_HELD) return undefined;
+    const call = { ...this.#ask(helper, `start ${dir}`), what: `start ${dir}`, isAnswered: true };
     this.#held += 1;
     const tell = (word: 'go' | 'drop', withinMs: number): Promise<ForegroundEnd> => {
       this.#held -= 1;
@@ -131,17 +140,28 @@ export class Launcher implements AsyncDisposable {
     void this.#admitted.then(() => helper.stdin.write(`${message}\0`));
   }
 
-  /** Its end; after `withinMs` it is ended, and nothing is known of what it has done. */
+  /**
+   * Its end; after `withinMs` it is ended, and nothing is known of what it has done.
+   * @param call.isAnswered a `kill` of it is answered at once, whatever the disk does
+   */
   async #within(
     helper: Helper,
-    call: { readonly id: string; readonly ended: Promise<ForegroundEnd>; readonly what: string },
+    call: {
+      readonly id: string;
+      readonly ended: Promise<ForegroundEnd>;
+      readonly what: string;
+      readonly isAnswered?: boolean;
+    },
     withinMs: number,
   ): Promise<ForegroundEnd> {
     const { clock } = this.#deps;
     let timer = clock.setTimer(withinMs, () => {
       this.#write(helper, `${call.id} kill`);
       timer = clock.setTimer(GONE_WITHIN_MS, () => {
+        this.#late.add(call.id);
         this.#end(call.id, { kind: 'unclear', detail: `${call.what}: it took longer than ${withinMs} ms` });
+        // It was stopped, perhaps: those that wait for its word must not wait for ever.
+        if (call.isAnswered === true && this.#helper === helper) this.#giveUp(helper);
       });
     });
     const end = await call.ended;
@@ -163,6 +183,12 @@ export class Launcher implements AsyncDisposable {
     });
     helper.stdin.end();
     await sleep(this.#deps.clock, GONE_WITHIN_MS, gone.signal);
+    if (!gone.signal.aborted) helper.kill('SIGKILL');
+  }
+
+  #giveUp(helper: Helper): void {
+    helper.kill('SIGKILL');
+    this.#onGone('it did not answer');
   }
 
   #onData(chunk: string): void {
@@ -172,6 +198,7 @@ export class Launcher implements AsyncDisposable {
       if (message === '') this.#isReady = true;
       const [, id, how, value, said] = /^(\d+) (exited|killed|failed) (\d+) ([^]*)$/.exec(message) ?? [];
       if (id === undefined || value === undefined || said === undefined) continue;
+      this.#late.delete(id);
       if (how === 'exited') this.#end(id, { kind: 'exited', code: Number(value), said: said.trim() });
       else if (how === 'killed')
         this.#end(id, { kind: 'unclear', detail: `it was killed by signal ${value}` });

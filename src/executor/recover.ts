@@ -87,6 +87,8 @@ function withExecutor(facts: RunFacts): Verdict {
   const state = facts.status.kind === 'ok' ? facts.status.value.state : undefined;
   if (state === 'ready' || state === 'starting')
     return unreachable('its executor is still starting it', true);
+  // Its record is on its way, and says why.
+  if (state === 'failed') return unreachable('its start has failed, and that is not on record yet', true);
   return { kind: 'running' };
 }
 

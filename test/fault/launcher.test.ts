@@ -372,6 +372,23 @@ describe('a start that the launcher holds', { timeout: 120_000 }, () => {
     });
   }
 
+  it('G7: it is stopped itself: whoever waits for a word is not forgotten, and others do without it', async () => {
+    await using launcher = await open();
+    await using one = new Run({ sh: 'echo ran' });
+    await using other = new Run({ sh: 'echo ran' });
+    const held = [await hold(launcher, one), await hold(launcher, other)];
+    const was = [one, other].flatMap((run) => [run.executor, ...childrenOf(run.executor.pid)]);
+    process.kill(launcher.pid ?? 0, 'SIGSTOP');
+    assert.equal((await held[0]?.go(50))?.kind, 'unclear');
+    await areGone(was);
+    assert.ok(!launcher.isReady);
+    assert.equal((await held[1]?.go(LONG_MS))?.kind, 'unclear');
+    for (const run of [one, other]) {
+      assert.equal(run.log(), '');
+      assert.equal((await run.adopt()).status, TOLD.notThere);
+    }
+  });
+
   for (const [kind, terminal] of [
     ['a plain task', undefined],
     ['a task with a terminal', { columns: 80, rows: 24 }],

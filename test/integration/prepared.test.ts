@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { isAlive } from '../../src/base/host.js';
+import { isAlive, readProcessStat } from '../../src/base/host.js';
 import { findExecutor } from '../../src/executor/binary.js';
 import { findProcessesOfRun } from '../../src/executor/processes.js';
 import { atFailpoint } from '../crash/syscalls.js';
@@ -83,5 +83,19 @@ describe('an agent that is killed while a run is prepared', { timeout: 180_000 }
       assert.ok(isAlive(agent.processesOfRun(live).workload));
     }
     assert.ok(strays > 0, 'no agent was killed before the intent of a run that was prepared');
+  });
+
+  it('ends with the launcher that holds it, which ends with its agent even when it is stopped', async () => {
+    await using agent = await RealAgent.start();
+    const children = readFileSync(`/proc/${agent.pid}/task/${agent.pid}/children`, 'utf8').trim();
+    const launcher = children
+      .split(' ')
+      .map(Number)
+      .find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('\0launch\0'));
+    assert.ok(launcher !== undefined, children);
+    const startTicks = readProcessStat(launcher)?.startTicks ?? 0;
+    process.kill(launcher, 'SIGSTOP');
+    await agent.kill();
+    await until('it is gone', () => !isAlive({ pid: launcher, startTicks }));
   });
 });

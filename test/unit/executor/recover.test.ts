@@ -81,6 +81,11 @@ const CASES: readonly (readonly [string, RunFacts, Partial<Verdict>])[] = [
   ['socket removed', { ...HEALTHY, socket: 'closed' }, { kind: 'unreachable' }],
   ['executor just starting', { ...HEALTHY, status: ok(READY) }, { kind: 'unreachable', settling: true }],
   [
+    'its start has failed, which cannot be written yet',
+    { ...HEALTHY, status: ok({ ...READY, state: 'failed' }), workload: 'unnamed' },
+    { kind: 'unreachable', settling: true },
+  ],
+  [
     'record written, executor leaving',
     { ...HEALTHY, record: ok(ENDED), socket: 'closed', workload: 'dead' },
     { kind: 'unreachable', settling: true },
