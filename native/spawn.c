@@ -220,8 +220,8 @@ void spawn_release(struct executor *x) {
 	} else if (x->phase == PHASE_READY && (x->spawn.held || !x->cgroup_is_made)) {
 		x->given_up = true;
 		start_failed(x, STAGE_GATE, ECANCELED, "given up before its start");
-	} else if (x->outcome.result == RESULT_START_FAILED && x->phase <= PHASE_RECORDING) {
-		/* It has failed before, and nobody is left who could ask for a record that may be hard to write. */
+	} else if (x->outcome.result == RESULT_START_FAILED && x->record_retry_ns != 0) {
+		/* It has failed before, and the record of that cannot be written: nobody is left who could ask for it. */
 		x->given_up = true;
 	}
 }
