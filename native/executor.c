@@ -108,6 +108,8 @@ static void step_recording(struct executor *x, uint64_t now) {
 		(void) status_write(x);
 	if (!x->given_up && record_write(x, pump_is_complete(x)) < 0) {
 		x->record_retry_ns = mono_ns() + RECORD_PAUSE_NS;
+		/* Its start has failed, and whoever was to say GO has left: nobody is there who could ask for the record. */
+		x->given_up = x->spawn.held && x->release < 0;
 		if (x->epoll >= 0)
 			return;
 		/* The set-up did not even come this far: there is no loop to try again from. */

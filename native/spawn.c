@@ -216,13 +216,11 @@ void spawn_release(struct executor *x) {
 	close_watched(x, &x->release);
 	if (n > 0) {
 		x->cgroup_is_made = true;
+		x->spawn.held = false;
 		go(x);
 	} else if (x->phase == PHASE_READY && (x->spawn.held || !x->cgroup_is_made)) {
 		x->given_up = true;
 		start_failed(x, STAGE_GATE, ECANCELED, "given up before its start");
-	} else if (x->outcome.result == RESULT_START_FAILED && x->record_retry_ns != 0) {
-		/* It has failed before, and the record of that cannot be written: nobody is left who could ask for it. */
-		x->given_up = true;
 	}
 }
 
