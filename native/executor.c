@@ -95,8 +95,8 @@ static void clean_up(struct executor *x) {
 }
 
 /*
- * The record first; only then is anybody told. Afterwards there is no more `status`: whoever finds the record may remove the run directory,
- * and must not find new files in it. Of a run that has started there is none before it either: it would only say that the record comes.
+ * The record first; only then is anybody told but those who asked for the record itself (END). Afterwards there is no more `status`:
+ * whoever finds the record may remove the run directory, and must not find new files in it. Of a run that has started there is none before it either: it would only say that the record comes.
  * A run that was given up behind its gate is left as one that was never started: `ready`, and nobody there.
  */
 static void step_recording(struct executor *x, uint64_t now) {

@@ -67,7 +67,10 @@ export interface DriverHandle {
   /** What to store so that `recover` finds the workload again. */
   readonly ref: RunHandle;
   readonly startedAtMs: number;
-  /** Resolves when the workload has ended and its report is durable. Never rejects; every call gives the same. */
+  /**
+   * Resolves when the workload has ended, perhaps before its report is durable: whoever asks makes it durable before
+   * anything follows from it. Never rejects; every call gives the same.
+   */
   wait(): Promise<ExitReport>;
   /**
    * Delivers one signal to the leader.

@@ -87,8 +87,9 @@ export async function prepareRun(deps: LaunchDeps, request: LaunchRequest): Prom
     },
     giveUp: async () => {
       const end = await held?.drop(LAUNCH_WITHIN_MS);
-      if (end?.kind !== 'unclear') await cleanUp(deps, request, created);
+      // What cannot be removed now is somebody's to find.
       unstored.delete(runId);
+      if (end?.kind !== 'unclear') await cleanUp(deps, request, created);
     },
   };
 }
