@@ -28,7 +28,7 @@ const FULL: Sizes = {
   burst: 100,
   rounds: 5,
   stops: 50,
-  records: 200,
+  records: 1000,
   executors: 20,
   reattached: 100,
   logBytes: 200e6,

@@ -6,7 +6,7 @@
  *   executor.c  the loop, from one phase to the next
  *   spawn.c   makes the child, opens its gate          handover.c  the child goes on as the launcher
  *   reap.c    who ended, and how                       kill.c   signals, STOP, and the end of the whole tree: tree.c
- *   pump.h    output into rotated files: pump.c, logs.c, intent.c, turns.c
+ *   pump.h    output into rotated files: pump.c, logs.c, chunk.c, turns.c
  *   record.c  status and exit files                    wire.c   the socket
  *   tty.c     a terminal for the task, and who holds it
  *
@@ -196,7 +196,6 @@ struct stream {
 	int file;   /* -1 when none is open */
 	bool ended; /* read to its end */
 	bool lost;   /* taken over when nobody held the pipe any more, or given up */
-	bool copies; /* the file system cannot splice */
 	uint64_t index, pos;
 	_Atomic uint64_t bytes, dropped; /* since this executor began */
 	uint64_t gap;                    /* dropped since the last marker */
@@ -215,6 +214,7 @@ struct logs {
 enum writer_state {
 	WRITER_NONE,     /* there is no such thread (yet): the main thread's */
 	WRITER_READS,    /* the writer's */
+	WRITER_WAITS,    /* the writer's, which sleeps until there is output, and has none in its hands */
 	WRITER_AT_DISK,  /* the writer's, which is about to touch a file, and may not come back for long */
 	WRITER_LATE,     /* the main thread's, until the writer is back */
 	WRITER_LATE_BUSY, /* likewise, and it is at it just now */

@@ -1,8 +1,7 @@
 /*
  * pump.c - the writer: the thread that brings the task's output from its FIFOs into the log files. A write into a file may hang for as long
- * as the disk likes, so it never holds the lock of the task's pipe: the bytes are first copied into a pipe of our own (tee, which copies
- * no memory), from there spliced into the file, and only then taken out of the task's pipe. Errors of the disk never stop the reading:
- * what cannot be written is taken, dropped and counted. Over 300 lines: all rules for one chunk stand together.
+ * as the disk likes, so it never holds the lock of the task's pipe: a chunk is read into memory that outlives us (chunk.c), and written from
+ * there. Errors of the disk never stop the reading: what cannot be written is dropped and counted.
  */
 #define _GNU_SOURCE
 #include "pump.h"
@@ -18,39 +17,26 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define PAGE 4096U
 /* What a read that wants nothing but to take reads into, again and again: it stays in the nearest cache. */
 #define SINK 2048U
+/* When nothing comes for so long, memory is given back. */
+#define QUIET_SEC 1
 /* The main thread has emptied the pipe meanwhile. */
 #define TAKEN (-ECANCELED)
 
-/* What is looked at or copied. All but its first page is given back after use, which is rare. */
-static _Alignas(PAGE) uint8_t chunk[CHUNK];
-static bool chunk_is_used;
-
-static void free_chunk(void) {
-	if (chunk_is_used)
-		(void) madvise(chunk + PAGE, sizeof chunk - PAGE, MADV_DONTNEED);
-	chunk_is_used = false;
-}
-
-ssize_t discard(int fifo, size_t len, volatile uint8_t *ret_last) {
+ssize_t discard(int fifo, size_t len) {
 	uint8_t sink[SINK];
-	struct iovec to[CHUNK / SINK + 2];
+	struct iovec to[CHUNK / SINK];
 	int count = 0;
-	size_t left = (len < CHUNK ? len : CHUNK) - (ret_last ? 1 : 0);
-	sink[0] = sink[SINK - 1] = 0;
-	for (; left > 0; left -= to[count++].iov_len)
+	for (size_t left = len < CHUNK ? len : CHUNK; left > 0; left -= to[count++].iov_len)
 		to[count] = (struct iovec){ .iov_base = sink, .iov_len = left < SINK ? left : SINK };
-	if (ret_last)
-		to[count++] = (struct iovec){ .iov_base = (void *) (uintptr_t) ret_last, .iov_len = 1 };
 	ssize_t n = readv(fifo, to, count);
 	return n < 0 ? -errno : n;
 }
 
 /*
- * Our own pipe. It takes the places of standard input and output, which nobody uses after the last fork: an executor is to hold few
- * descriptors.
+ * Our own pipe, to look at what is in the task's without taking it. It takes the places of standard input and output, which nobody uses
+ * after the last fork: an executor is to hold few descriptors.
  */
 int scratch_open(struct executor *x) {
 	int ends[2];
@@ -65,32 +51,12 @@ int scratch_open(struct executor *x) {
 	return 0;
 }
 
-/* Copies up to `len` bytes from the front of the task's pipe into our own. As tee(2). */
-static ssize_t tee_off(struct executor *x, const struct stream *s, size_t len) {
+/* Copies the first `len` bytes in the task's pipe, up to CHUNK_MARK, and takes nothing. Returns how many there were, 0 at its end, or -errno. */
+static ssize_t peek(const struct executor *x, const struct stream *s, size_t len, uint8_t *ret_bytes) {
 	ssize_t n = tee(s->fifo, x->logs.scratch[1], len, SPLICE_F_NONBLOCK);
-	return n < 0 ? -errno : n;
-}
-
-/* Reads up to `len` bytes out of our own pipe into `chunk`. */
-static size_t read_scratch(struct executor *x, size_t len) {
-	size_t got = 0;
-	chunk_is_used = chunk_is_used || len > PAGE;
-	while (got < len) {
-		ssize_t n = read(x->logs.scratch[0], chunk + got, len - got);
-		if (n <= 0)
-			break;
-		got += (size_t) n;
-	}
-	return got;
-}
-
-static void empty_scratch(struct executor *x, size_t len) {
-	while (len > 0) {
-		ssize_t n = discard(x->logs.scratch[0], len, NULL);
-		if (n <= 0)
-			break;
-		len -= (size_t) n;
-	}
+	if (n <= 0)
+		return n < 0 ? -errno : 0;
+	return read(x->logs.scratch[0], ret_bytes, (size_t) n) == n ? n : -EIO;
 }
 
 size_t at_hand(const struct stream *s) {
@@ -99,41 +65,20 @@ size_t at_hand(const struct stream *s) {
 }
 
 /*
- * Chooses how many of the `want` bytes at hand fit the present file. False = none: it has to be rotated
- * first.
+ * Decides how many of the bytes at hand go into the present file. 0 = it has to be rotated first. In the last stretch of a file only whole
+ * lines are taken, so that no line has to be continued in the next file; a line longer than that is split.
  */
-static bool choose(struct executor *x, const struct stream *s, size_t want, size_t *ret_take) {
-	uint64_t max = (uint64_t) x->spec.log_max_bytes, stretch = max / 2 < CHUNK ? max / 2 : CHUNK;
+static size_t choose(const struct executor *x, const struct stream *s, const uint8_t *bytes, size_t want) {
+	uint64_t max = (uint64_t) x->spec.log_max_bytes, stretch = max / 2 < LAST_STRETCH ? max / 2 : LAST_STRETCH;
 	if (s->pos >= max)
-		return false;
-	size_t room = max - s->pos < SIZE_MAX ? (size_t) (max - s->pos) : SIZE_MAX;
-	*ret_take = want < room ? want : room;
-	if (want <= room && room - want >= stretch)
-		return true;
-	ssize_t copied = tee_off(x, s, want);
-	size_t seen = copied > 0 ? read_scratch(x, (size_t) copied) : 0;
-	if (seen == 0)
-		return true;
-	size_t fits = seen < room ? seen : room;
-	const uint8_t *nl = memrchr(chunk, '\n', fits);
-	*ret_take = nl ? (size_t) (nl + 1 - chunk) : fits;
-	return nl || s->pos == 0 || !at_line_start(s);
-}
-
-/*
- * Decides how many of the `want` bytes at hand go into the present file, after a rotation if need be. In the
- * last stretch of a file only whole lines are taken, so that no line has to be continued in the next file; a
- * line longer than the stretch is split.
- */
-static int make_room(struct executor *x, struct stream *s, size_t want, size_t *ret_take) {
-	for (int tries = 0; tries < MAX_SKIPPED; tries++) {
-		if (choose(x, s, want, ret_take))
-			return 0;
-		int r = rotate(x, s);
-		if (r < 0)
-			return r;
-	}
-	return -EFBIG;
+		return 0;
+	size_t fits = max - s->pos < want ? (size_t) (max - s->pos) : want;
+	if (max - s->pos - fits >= stretch)
+		return fits;
+	const uint8_t *nl = memrchr(bytes, '\n', fits);
+	if (nl)
+		return (size_t) (nl + 1 - bytes);
+	return s->pos == 0 || !at_line_start(s) ? fits : 0;
 }
 
 static void lose(struct stream *s, size_t len, int errnum) {
@@ -144,96 +89,65 @@ static void lose(struct stream *s, size_t len, int errnum) {
 	s->gap_errno = errnum;
 }
 
-static ssize_t drop(struct stream *s, size_t want, int errnum) {
-	ssize_t n = discard(s->fifo, want, NULL);
+/* Writes some of the chunk. */
+static int write_some(struct executor *x, struct stream *s) {
+	size_t want, take = 0;
+	const uint8_t *bytes = chunk_rest(&want);
+	int r = ready_file(x, s);
+	for (int tries = 0; r == 0 && (take = choose(x, s, bytes, want)) == 0; tries++)
+		r = tries < MAX_SKIPPED ? rotate(x, s) : -EFBIG;
+	if (r < 0)
+		return r;
+	chunk_write(s, take);
+	ssize_t n = pwrite(s->file, bytes, take, (off_t) s->pos);
 	if (n <= 0)
-		return n;
-	s->bytes += (uint64_t) n;
-	lose(s, (size_t) n, errnum);
-	return n;
+		return n < 0 ? -errno : -ENOSPC;
+	s->pos += (uint64_t) n;
+	chunk_written((size_t) n);
+	return 0;
 }
 
-/* Writes `len` bytes out of our own pipe at s->pos. Returns how many it were; fewer only with *reterr_errnum. */
-static size_t put(struct executor *x, struct stream *s, size_t len, int *reterr_errnum) {
-	off64_t at = (off64_t) s->pos;
-	size_t done = 0;
-	/* A few bytes are copied quicker than moved. Some file systems cannot splice. */
-	bool copies = s->copies || len <= PAGE;
-	if (copies)
-		len = read_scratch(x, len);
-	while (done < len) {
-		ssize_t n = copies ? pwrite(s->file, chunk + done, len - done, at + (off64_t) done) :
-				     splice(x->logs.scratch[0], NULL, s->file, &at, len - done, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
-		if (n < 0 && errno == EINVAL && !copies) {
-			s->copies = true;
-			return put(x, s, len, reterr_errnum);
-		}
-		if (n <= 0) {
-			*reterr_errnum = n < 0 ? errno : ENOSPC;
+/*
+ * Brings the chunk to its end: into the file, or, when that cannot be (or is a -errno already), to nothing. After begin_disk(), ends as
+ * end_disk().
+ */
+static bool write_out(struct executor *x, struct stream *s, int r) {
+	bool is_ours = true;
+	size_t left;
+	for (;;) {
+		if (r == 0)
+			r = write_some(x, s);
+		(void) chunk_rest(&left);
+		if (r < 0 || left == 0)
 			break;
-		}
-		done += (size_t) n;
+		is_ours = end_disk(x) && is_ours;
+		begin_disk(x, s, left);
 	}
-	s->pos += done;
-	return done;
-}
-
-/* Takes out of the task's pipe what is in the file. */
-static ssize_t take_out(struct executor *x, struct stream *s, size_t len, volatile uint8_t *witness) {
-	size_t done = 0;
-	while (done < len) {
-		ssize_t n = discard(s->fifo, len - done, witness);
-		if (n == -EFAULT && witness) {
-			witness = NULL; /* The page was lost this very moment. */
-			continue;
-		}
-		if (n <= 0)
-			break;
-		done += (size_t) n;
-	}
-	if (!witness)
-		intent_none(x, s);
-	s->bytes += done;
-	return (ssize_t) done;
-}
-
-/* Writes the `len` bytes that are in our own pipe, and still in the task's. Returns how many have left that. */
-static ssize_t write_out(struct executor *x, struct stream *s, size_t len) {
-	int errnum = EIO;
-	volatile uint8_t *witness = NULL;
-	begin_disk(x, s, len);
-	intent_write(x, s, len);
-	size_t done = put(x, s, len, &errnum);
-	if (done > 0)
-		witness = intent_take(x, s, s->pos, done);
-	else
-		intent_none(x, s);
-	bool is_ours = end_disk(x);
-	if (done < len)
-		empty_scratch(x, len);
-	if (!is_ours) {
-		intent_none(x, s);
-		lose(s, len - done, errnum);
-		return TAKEN;
-	}
-	return done > 0 ? take_out(x, s, done, witness) : drop(s, len, errnum);
+	chunk_none();
+	is_ours = end_disk(x) && is_ours;
+	lose(s, left, -r);
+	return is_ours;
 }
 
 /* Moves some of the `want` bytes at hand. Returns how many left the pipe, 0 at its end, or -errno. */
 static ssize_t move(struct executor *x, struct stream *s, size_t want) {
-	size_t take = want = want < CHUNK ? want : CHUNK;
+	uint8_t seen[CHUNK_MARK];
+	want = want < CHUNK ? want : CHUNK;
+	bool is_seen = want <= CHUNK_MARK && peek(x, s, want, seen) == (ssize_t) want;
 	begin_disk(x, NULL, 0);
-	int r = ready_file(x, s);
+	int r = s->gap > 0 ? ready_file(x, s) : 0;
 	if (r == 0 && s->gap > 0)
 		r = mark_gap(s);
-	if (r == 0)
-		r = make_room(x, s, want, &take);
+	void *to = chunk_expect(x, s, want, is_seen ? seen : NULL);
 	if (!end_disk(x))
 		return TAKEN;
-	if (r < 0)
-		return drop(s, want, -r);
-	ssize_t n = tee_off(x, s, take);
-	return n > 0 ? write_out(x, s, (size_t) n) : n;
+	ssize_t n = read(s->fifo, to, want);
+	if (n <= 0)
+		return n < 0 ? -errno : 0;
+	s->bytes += (uint64_t) n;
+	begin_disk(x, s, (size_t) n);
+	chunk_hold((size_t) n);
+	return write_out(x, s, r) ? n : TAKEN;
 }
 
 static void close_gap(struct executor *x, struct stream *s) {
@@ -241,6 +155,12 @@ static void close_gap(struct executor *x, struct stream *s) {
 	if (s->gap > 0 && ready_file(x, s) == 0)
 		(void) mark_gap(s);
 	(void) end_disk(x);
+}
+
+/* The disk answers again. Who reads the log now is not to wait for more output to hear of what was dropped. */
+static void close_gaps(struct executor *x) {
+	for (size_t i = 0; i < STREAMS; i++)
+		close_gap(x, &x->logs.streams[i]);
 }
 
 static void pump(struct executor *x, struct stream *s, int events) {
@@ -256,18 +176,14 @@ static void pump(struct executor *x, struct stream *s, int events) {
 			break;
 		moved += (uint64_t) n;
 	}
-	/* The disk answers again. Who reads the log now is not to wait for more output to hear of it. */
-	for (size_t i = 0; n == TAKEN && i < STREAMS; i++)
-		close_gap(x, &x->logs.streams[i]);
-	free_chunk();
+	if (n == TAKEN)
+		close_gaps(x);
 }
 
 /* True when the pipe is empty and nobody has it open for writing. Takes nothing. */
-static bool is_at_end(struct executor *x, const struct stream *s) {
-	ssize_t n = tee_off(x, s, 1);
-	if (n > 0)
-		empty_scratch(x, (size_t) n);
-	return n == 0;
+static bool is_at_end(const struct executor *x, const struct stream *s) {
+	uint8_t first;
+	return peek(x, s, 1, &first) == 0;
 }
 
 static void finish_stream(struct executor *x, struct stream *s) {
@@ -276,7 +192,8 @@ static void finish_stream(struct executor *x, struct stream *s) {
 	 */
 	for (size_t left = at_hand(s); left > 0;) {
 		ssize_t n = move(x, s, left);
-		if (n <= 0 && n != TAKEN)
+		/* EFAULT: a page of the chunk was lost this very moment. The next time it is another. */
+		if (n <= 0 && n != TAKEN && n != -EFAULT)
 			break;
 		size_t still = at_hand(s);
 		left -= n > 0 && (size_t) n < left ? (size_t) n : n > 0 ? left : 0;
@@ -290,47 +207,23 @@ static void finish_stream(struct executor *x, struct stream *s) {
 	(void) end_disk(x);
 }
 
-/* Do the `len` bytes before `end` of the file stand at the front of the pipe? Takes nothing. */
-static bool is_in_file(struct executor *x, const struct stream *s, size_t len, uint64_t end) {
-	ssize_t n = tee_off(x, s, len);
-	if (n < 0 || read_scratch(x, (size_t) n) != len)
-		return false;
-	uint8_t piece[SINK];
-	for (size_t at = 0; at < len;) {
-		size_t want = len - at < sizeof piece ? len - at : sizeof piece;
-		if (pread(s->file, piece, want, (off_t) (end - len + at)) != (ssize_t) want || memcmp(piece, chunk + at, want) != 0)
-			return false;
-		at += want;
-	}
-	return true;
-}
-
-/*
- * The executor before us was killed between writing and taking: what it has written is taken out of the pipe now. That it is the same is
- * looked at for the sake of one case only: while the disk hung, its main thread may have emptied the pipe.
- */
-static void resume(struct executor *x, struct stream *s) {
-	uint64_t end;
-	volatile uint8_t *witness = NULL;
-	begin_disk(x, NULL, 0);
-	size_t len = ready_file(x, s) == 0 ? intent_left(x, s, &end) : 0;
-	if (len > 0 && is_in_file(x, s, len, end))
-		witness = intent_take(x, s, end, len);
-	if (!end_disk(x) || !witness)
-		return;
-	(void) take_out(x, s, len, witness);
-	s->bytes -= len; /* They were counted, or are told of, by the one before us. */
-	free_chunk();
-}
-
 static void begin_adopted(struct executor *x) {
 	begin_disk(x, NULL, 0);
-	intents_open(x);
+	chunk_open(x);
 	/* A full disk or a missing directory must not keep a workload from being taken care of. */
 	(void) logs_open(x);
-	(void) end_disk(x);
-	for (size_t i = 0; i < STREAMS; i++)
-		resume(x, &x->logs.streams[i]);
+	size_t left = 0;
+	struct stream *s = chunk_left(x);
+	if (s)
+		(void) chunk_rest(&left);
+	bool is_ours = end_disk(x);
+	if (s) {
+		s->bytes += left; /* It was counted by the one before us, and so by nobody. */
+		begin_disk(x, s, left);
+		is_ours = write_out(x, s, 0) && is_ours;
+	}
+	if (!is_ours)
+		close_gaps(x);
 }
 
 void finish_streams(struct executor *x) {
@@ -345,8 +238,11 @@ void finish_streams(struct executor *x) {
 }
 
 void *writer_main(void *executor) {
+	static const struct timespec quiet = { .tv_sec = QUIET_SEC };
 	struct executor *x = executor;
 	sigset_t waiting;
+	if (!x->adopted)
+		writer_wakes(x);
 	/* The main thread makes its socket under a mask that is not for our files. */
 	(void) unshare(CLONE_FS);
 	(void) sigfillset(&waiting);
@@ -357,7 +253,12 @@ void *writer_main(void *executor) {
 		struct pollfd fds[STREAMS];
 		for (size_t i = 0; i < STREAMS; i++)
 			fds[i] = (struct pollfd){ .fd = x->logs.streams[i].ended ? -1 : x->logs.streams[i].fifo, .events = POLLIN };
-		if (ppoll(fds, STREAMS, NULL, &waiting) <= 0)
+		writer_waits(x);
+		int n = ppoll(fds, STREAMS, chunk_is_large() ? &quiet : NULL, &waiting);
+		writer_wakes(x);
+		if (n == 0)
+			chunk_shrink();
+		if (n <= 0)
 			continue;
 		for (size_t i = 0; i < STREAMS; i++) {
 			if (fds[i].revents)

@@ -3,15 +3,22 @@
  *
  *   pump.c      the writer: the thread that moves the bytes
  *   logs.c      the files: names, rotation, the marker of a gap
- *   intent.c    what the writer is about to do, for the executor that takes over
+ *   chunk.c     the chunk on its way, and how far it is, for the executor that takes over
  *   turns.c     who reads the pipes: the writer, or, while a disk does not answer, the main thread
  */
 #pragma once
 
 #include "executor.h"
 
-/* The capacity of a pipe, and the longest line that is kept in one piece. */
-#define CHUNK 65536U
+/*
+ * How much is on its way at once. Half of what a pipe holds: the task can go on when the first half has been read. All of it would be a
+ * quarter faster, and would bring an executor with output to more than 100 KiB of memory.
+ */
+#define CHUNK 32768U
+/* The longest line that is never cut. No line is begun so near the end of a file that does not end there. */
+#define LAST_STRETCH 65536U
+/* So many bytes tell whether a read has happened. */
+#define CHUNK_MARK 8U
 /* How much one stream may move before the others have their turn. */
 #define TURN_BYTES (1U << 20)
 /* Names that are no plain file are stepped over, so often. */
@@ -27,30 +34,40 @@ bool at_line_start(const struct stream *s);
 /* Says in the log itself what is missing from it. */
 int mark_gap(struct stream *s);
 
-/* intent.c; likewise. */
-void intents_open(struct executor *x);
-/* `len` bytes from the front of the pipe are about to be written at s->pos. */
-void intent_write(struct executor *x, const struct stream *s, size_t len);
-/* The `len` bytes before `end` are in the file; whoever takes them out of the pipe puts the last one where this points to. NULL = nowhere. */
-volatile uint8_t *intent_take(struct executor *x, const struct stream *s, uint64_t end, size_t len);
-void intent_none(struct executor *x, const struct stream *s);
-/* How many bytes at the front of the pipe the executor before us seems to have written already, and where they end. */
-size_t intent_left(struct executor *x, const struct stream *s, uint64_t *ret_end);
+/* chunk.c; of the writer, and likewise where it says so. There is one at a time. */
+/* Likewise. */
+void chunk_open(struct executor *x);
+/* Likewise. Up to `len` bytes are about to be read to where this points. `seen`: the bytes that will come, for `len` up to CHUNK_MARK; or NULL. */
+void *chunk_expect(struct executor *x, const struct stream *s, size_t len, const uint8_t *seen);
+/* They have been read. */
+void chunk_hold(size_t len);
+/* Those of them that have not been written. */
+const uint8_t *chunk_rest(size_t *ret_len);
+/* The first `len` of those are about to be written at s->pos. */
+void chunk_write(const struct stream *s, size_t len);
+void chunk_written(size_t len);
+/* Nothing is on its way any more. */
+void chunk_none(void);
+/* Likewise. The stream of what the executor before us has left on its way, which is held now; NULL = nothing. */
+struct stream *chunk_left(struct executor *x);
+/* More than a little memory is used for it; gives that back. */
+bool chunk_is_large(void);
+void chunk_shrink(void);
 
 /* turns.c */
-/* From here on a file may be touched. `held` bytes of `of` (or NULL) will be written, whoever takes them out of the pipe. */
+/* From here on a file may be touched. `held` bytes of `of` (or NULL) are to be written. */
 void begin_disk(struct executor *x, struct stream *of, size_t held);
-/* Files have been touched. False: it took so long that the main thread has emptied the pipes meanwhile, the held bytes included. */
+/* Files have been touched. False: it took so long that the main thread has emptied the pipes meanwhile. */
 bool end_disk(struct executor *x);
+/* The writer goes to sleep until there is output, with nothing in its hands; and is awake again. */
+void writer_waits(struct executor *x);
+void writer_wakes(struct executor *x);
 /* The writer has come to its end. */
 void writer_done(struct executor *x);
 
 /* pump.c */
-/*
- * Takes up to `len` bytes out of a pipe, in one step that SIGKILL cannot cut in two. The last of them goes to *ret_last unless that is
- * NULL, the others nowhere. As read(2).
- */
-ssize_t discard(int fifo, size_t len, volatile uint8_t *ret_last);
+/* Takes up to `len` bytes out of a pipe. They go nowhere. As read(2). */
+ssize_t discard(int fifo, size_t len);
 int scratch_open(struct executor *x);
 size_t at_hand(const struct stream *s);
 /* Moves what is in the pipes now, then lets go of files and pipes. */

@@ -15,6 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Of most disks. On one of larger ones a record is written as any other file. */
+#define SECTOR 512U
+/* crc32=12345678 and its end. */
+#define CRC_LINE 15U
+
 uint32_t crc32_of(const void *data, size_t len) {
 	const uint8_t *p = data;
 	uint32_t crc = ~UINT32_C(0);
@@ -232,35 +237,59 @@ static void record_text(const struct executor *x, bool log_complete, struct text
 		add_number(t, "ended_mono_ns", x->leader.ended_mono_ns);
 	}
 	add_evidence(t, x, log_complete);
+	/* So that the length is a multiple of a sector, see write_record(). */
+	text_add(t, "pad=");
+	for (size_t left = SECTOR - (t->len + 1 + CRC_LINE) % SECTOR; left > 0; left--)
+		text_add(t, " ");
+	text_add(t, "\n");
 	text_add(t, "crc32=%08x\n", crc32_of(t->at, t->len));
 }
 
-static int open_record(const struct executor *x) {
-	return openat(x->dir, "exit.tmp", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+static int open_record(const struct executor *x, int flags) {
+	return openat(x->dir, "exit.tmp", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
 }
 
 void record_reserve(struct executor *x) {
-	AUTO_FD fd = open_record(x);
+	AUTO_FD fd = open_record(x, 0);
+	/* Its size stays as it is: to cut it back later would cost more than the write. */
 	if (fd >= 0)
-		(void) posix_fallocate(fd, 0, RECORD_CAP);
+		(void) fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, RECORD_CAP);
+}
+
+/*
+ * Past the page cache where that goes: what the kernel writes out of it into blocks that were reserved is only done when one of its workers
+ * has said so, which may have to wait for a CPU for milliseconds.
+ */
+static int write_record(const struct executor *x, const struct text *t) {
+	struct stat st;
+	AUTO_FD fd = open_record(x, O_DIRECT);
+	bool is_direct = fd >= 0;
+	if (fd < 0)
+		fd = open_record(x, 0);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!is_direct || pwrite(fd, t->at, t->len, 0) != (ssize_t) t->len) {
+		int r = fcntl(fd, F_SETFL, 0) < 0 ? -errno : write_full(fd, t->at, t->len);
+		if (r < 0)
+			return r;
+	}
+	/* One that was killed meanwhile may have left more. */
+	if ((size_t) st.st_size > t->len && ftruncate(fd, (off_t) t->len) < 0)
+		return -errno;
+	return fsync(fd) < 0 ? -errno : 0;
 }
 
 int record_write(struct executor *x, bool log_complete) {
-	char buf[RECORD_CAP];
+	static _Alignas(SECTOR) char buf[RECORD_CAP];
 	struct text t = { .at = buf, .cap = sizeof buf };
 	record_text(x, log_complete, &t);
 	answer_ends(x, t.at, t.len);
 	struct stat st;
 	if (fstat(x->dir, &st) == 0 && st.st_nlink == 0)
 		return 0; /* The run directory was removed: nobody is left who could read it. */
-	AUTO_FD fd = open_record(x);
-	if (fd < 0)
-		return -errno;
-	int r = write_full(fd, t.at, t.len);
+	int r = write_record(x, &t);
 	if (r < 0)
 		return r;
-	if (ftruncate(fd, (off_t) t.len) < 0 || fsync(fd) < 0)
-		return -errno;
 	if (renameat(x->dir, "exit.tmp", x->dir, "exit") < 0 || fsync(x->dir) < 0)
 		return -errno;
 	return 0;

@@ -1,11 +1,11 @@
 /*
  * turns.c - who reads the pipes. The writer does, as long as the disk takes what it is given. Before it touches a file it says so;
- * when it has not come back for a second, the main thread reads in its place: first what the writer has in its hands already and may
- * still write, then all else, which is dropped and counted. So the task never waits for a disk for longer than that. When the disk answers
+ * when it has not come back for a second, the main thread reads in its place. What it reads is dropped and counted; what the writer has in
+ * its hands may still be written. So the task never waits for a disk for longer than that. When the disk answers
  * the writer takes the pipes back by itself. A word of memory says whose turn it is, and is only changed by compare and swap where both may:
  *
- *        READS  <-->  AT_DISK  ---->  LATE  <-->  LATE_BUSY       LATE, AT_DISK  ---->  GIVEN_UP
- *          ^----------------------------'
+ *        WAITS  <-->  READS  <-->  AT_DISK  ---->  LATE  <-->  LATE_BUSY       LATE, AT_DISK  ---->  GIVEN_UP
+ *                       ^----------------------------'                         WAITS, READS   ---->  DONE
  *
  * An idle executor has no timer. One that works has one a second at most: who touches a file sets it unless it is set already.
  */
@@ -13,6 +13,7 @@
 #include "pump.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/time.h>
@@ -55,17 +56,21 @@ void begin_disk(struct executor *x, struct stream *of, size_t held) {
 	}
 }
 
+/* Given up, or with nothing left to do, it must never touch anything again: the record has been written. Else the main thread is at it right now. */
+static void await_turn(const struct writer *w) {
+	static const struct timespec moment = { .tv_nsec = (long) NS_PER_MS };
+	int state = atomic_load(&w->state);
+	if (state == WRITER_GIVEN_UP || state == WRITER_DONE)
+		(void) pause();
+	(void) nanosleep(&moment, NULL);
+}
+
 bool end_disk(struct executor *x) {
 	struct writer *w = &x->writer;
 	if (atomic_load(&w->state) == WRITER_NONE || swap(x, WRITER_AT_DISK, WRITER_READS))
 		return true;
-	while (!swap(x, WRITER_LATE, WRITER_READS)) {
-		/* Given up, it must never touch anything again: the record has been written. Else the main thread is at it right now. */
-		static const struct timespec moment = { .tv_nsec = (long) NS_PER_MS };
-		if (atomic_load(&w->state) == WRITER_GIVEN_UP)
-			(void) pause();
-		(void) nanosleep(&moment, NULL);
-	}
+	while (!swap(x, WRITER_LATE, WRITER_READS))
+		await_turn(w);
 	for (size_t i = 0; i < STREAMS; i++) {
 		struct stream *s = &x->logs.streams[i];
 		(void) epoll_ctl(x->epoll, EPOLL_CTL_DEL, s->fifo, NULL);
@@ -77,6 +82,15 @@ bool end_disk(struct executor *x) {
 	return false;
 }
 
+void writer_waits(struct executor *x) {
+	atomic_store(&x->writer.state, WRITER_WAITS);
+}
+
+void writer_wakes(struct executor *x) {
+	while (!swap(x, WRITER_WAITS, WRITER_READS))
+		await_turn(&x->writer);
+}
+
 void writer_done(struct executor *x) {
 	if (atomic_load(&x->writer.state) == WRITER_NONE)
 		return;
@@ -84,21 +98,9 @@ void writer_done(struct executor *x) {
 	(void) kill(x->pid, LOOK_SIGNAL);
 }
 
-/* What the writer has in its hands is out of its pipe; whether it will be written, it says itself when it is back. */
-static void take_held(struct writer *w) {
-	for (size_t left = w->held; w->of && left > 0;) {
-		ssize_t n = discard(w->of->fifo, left, NULL);
-		if (n <= 0)
-			break;
-		left -= (size_t) n;
-		w->of->bytes += (uint64_t) n;
-	}
-}
-
 static void take_over(struct executor *x) {
 	if (!swap(x, WRITER_AT_DISK, WRITER_LATE_BUSY))
 		return;
-	take_held(&x->writer);
 	for (uint32_t i = 0; i < STREAMS; i++) {
 		const struct stream *s = &x->logs.streams[i];
 		if (s->fifo >= 0 && !s->ended)
@@ -110,7 +112,7 @@ static void take_over(struct executor *x) {
 /* Drops up to `most` bytes. */
 static void drop_late(struct executor *x, struct stream *s, size_t most) {
 	while (most > 0) {
-		ssize_t n = discard(s->fifo, most < CHUNK ? most : CHUNK, NULL);
+		ssize_t n = discard(s->fifo, most);
 		if (n == 0) {
 			s->ended = true;
 			(void) epoll_ctl(x->epoll, EPOLL_CTL_DEL, s->fifo, NULL);
@@ -160,9 +162,7 @@ void pump_look(struct executor *x) {
 /* The disk does not answer, and the record cannot wait: what has not come to a file by now never does, as far as anybody knows. */
 static bool give_up(struct executor *x) {
 	struct writer *w = &x->writer;
-	if (swap(x, WRITER_AT_DISK, WRITER_GIVEN_UP))
-		take_held(w);
-	else if (!swap(x, WRITER_LATE, WRITER_GIVEN_UP))
+	if (!swap(x, WRITER_AT_DISK, WRITER_GIVEN_UP) && !swap(x, WRITER_LATE, WRITER_GIVEN_UP))
 		return false;
 	if (w->of)
 		w->of->dropped += w->held;
@@ -174,6 +174,30 @@ static bool give_up(struct executor *x) {
 		s->lost = true;
 	}
 	return true;
+}
+
+/*
+ * Nothing is left to be read or said, and the writer sleeps: then it need not be woken, which takes long where all CPUs are busy. The ends of
+ * pipes that nobody has open any more stay as they are.
+ */
+static bool is_finished(struct executor *x) {
+	struct pollfd fds[STREAMS];
+	bool has_gap = false;
+	for (size_t i = 0; i < STREAMS; i++)
+		fds[i] = (struct pollfd){ .fd = x->logs.streams[i].fifo, .events = POLLIN };
+	(void) poll(fds, STREAMS, 0);
+	for (size_t i = 0; i < STREAMS; i++) {
+		if (fds[i].fd >= 0 && fds[i].revents != POLLHUP)
+			return false;
+	}
+	if (!swap(x, WRITER_WAITS, WRITER_LATE_BUSY))
+		return false;
+	for (size_t i = 0; i < STREAMS; i++)
+		has_gap = has_gap || x->logs.streams[i].gap > 0;
+	for (size_t i = 0; i < STREAMS && !has_gap; i++)
+		x->logs.streams[i].ended = true;
+	atomic_store(&x->writer.state, has_gap ? WRITER_WAITS : WRITER_DONE);
+	return !has_gap;
 }
 
 bool pump_finish(struct executor *x, uint64_t now) {
@@ -191,6 +215,8 @@ bool pump_finish(struct executor *x, uint64_t now) {
 		break;
 	}
 	if (w->deadline_ns == 0) {
+		if (is_finished(x))
+			return true;
 		atomic_store(&w->finish, true);
 		(void) pthread_kill(w->thread, FINISH_SIGNAL);
 	} else if (now < w->deadline_ns) {
@@ -223,7 +249,8 @@ void pump_start(struct executor *x) {
 	if (!x->spec.log_dir)
 		return;
 	(void) sigaction(FINISH_SIGNAL, &handle, NULL);
-	atomic_store(&w->state, WRITER_READS);
+	/* It has nothing in its hands until it comes, unless the one before us has left it something. */
+	atomic_store(&w->state, x->adopted ? WRITER_READS : WRITER_WAITS);
 	if (scratch_open(x) == 0 && pthread_create(&w->thread, NULL, writer_main, x) == 0)
 		return;
 	atomic_store(&w->state, WRITER_NONE);

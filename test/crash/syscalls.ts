@@ -26,9 +26,9 @@ const EXECUTOR_CALLS = [
     'bind',
     'waitid',
     'unlinkat',
-    'splice',
+    'read',
     'tee',
-    'readv',
+    'pwrite64',
   ],
   ...['close', 'epoll_wait', 'epoll_ctl', 'setsid', 'fallocate', 'execve'],
 ];

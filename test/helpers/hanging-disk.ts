@@ -14,13 +14,20 @@ export class HangingDisk implements AsyncDisposable {
   #watchdog: ChildProcess | undefined;
 
   /** @param dir where it is mounted */
-  constructor(image: string, dir: string) {
+  constructor(image: string, dir: string, sectorBytes = 512) {
     this.dir = dir;
     mkdirSync(dir, { recursive: true });
     writeFileSync(image, '');
     truncateSync(image, DISK_BYTES);
-    execFileSync('mkfs.ext4', ['-q', image]);
-    execFileSync('mount', ['-o', 'loop', image, this.dir]);
+    execFileSync('mkfs.ext4', ['-q', '-b', '4096', image]);
+    const attach = ['--find', '--show', '--sector-size', String(sectorBytes), image];
+    const device = execFileSync('losetup', attach, { encoding: 'utf8' }).trim();
+    try {
+      execFileSync('mount', [device, this.dir]);
+    } finally {
+      // It goes with the mount.
+      execFileSync('losetup', ['--detach', device]);
+    }
   }
 
   freeze(): void {
@@ -55,7 +62,7 @@ export class HangingDisk implements AsyncDisposable {
 export function canHaveHangingDisk(): boolean {
   if (process.getuid?.() !== 0 || !existsSync('/dev/loop-control')) return false;
   return ['/usr/sbin', '/sbin'].some((dir) =>
-    ['mkfs.ext4', 'fsfreeze'].every((name) => existsSync(join(dir, name))),
+    ['mkfs.ext4', 'losetup', 'fsfreeze'].every((name) => existsSync(join(dir, name))),
   );
 }
 

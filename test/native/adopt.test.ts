@@ -35,15 +35,31 @@ function endsWith(run: Run, text: string): boolean {
   return existsSync(newest) && readFileSync(newest, 'latin1').endsWith(text);
 }
 
-/** What the writer does with a chunk, in this order. */
-const WRITER_CALLS = ['ppoll', 'ioctl', 'fstat,newfstatat', 'tee', 'splice', 'pread64', 'readv'];
+/** What the writer does with a chunk, in this order, and, at a rotation, with its files: call, and what it is about. */
+const WRITER_CALLS: readonly (readonly [call: string, about: 'pipe' | 'files'])[] = [
+  ['ppoll', 'pipe'],
+  ['ioctl', 'pipe'],
+  ['read', 'pipe'],
+  ['fstat,newfstatat', 'files'],
+  ['pwrite64', 'files'],
+  ['openat', 'files'],
+];
 const NO_STRACE = IS_ROOT && spawnSync('strace', ['-V']).status === 0 ? false : 'needs root and strace';
 
 /** Takes over by an executor that is killed as it enters a call for the Nth time. @returns 1, or 0 when it did not come to that */
-async function adoptAndDieAt(run: Run, call: string, when: number): Promise<number> {
+async function adoptAndDieAt(
+  run: Run,
+  [call, about]: (typeof WRITER_CALLS)[number],
+  when: number,
+): Promise<number> {
   const trace = join(run.root, `trace-${call}-${when}`);
+  const newest = run.logIndexes().at(-1) ?? 0;
+  const files = Array.from({ length: 20 }, (_, at) => join(run.logDir, `main.stdout.${newest + at}`));
+  // All others of an executor stay out of it. A call that waits for several things is about none of them.
+  const paths = about === 'files' ? [run.logDir, ...files] : [join(run.dir, 'stdout')];
   const inject = ['-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=${when}`];
-  spawnSync('strace', ['-D', '-f', '-qq', '-o', trace, ...inject, EXECUTOR, 'adopt', run.dir], {
+  const only = call === 'ppoll' ? [] : paths.flatMap((path) => ['-P', path]);
+  spawnSync('strace', ['-D', '-f', '-qq', '-o', trace, ...inject, ...only, EXECUTOR, 'adopt', run.dir], {
     stdio: 'ignore',
   });
   const isDead = (): boolean => readFileSync(trace, 'utf8').includes('killed by SIGKILL');
@@ -108,6 +124,36 @@ describe('adopt', () => {
       assert.equal(deaths, WRITER_CALLS.length * 4);
     });
   }
+
+  it(
+    'G29: nor when it comes a byte at a time, at any system call of its writer',
+    { skip: NO_STRACE },
+    async () => {
+      // So few bytes are looked at before they are read.
+      await using base = new Run();
+      await using run = await new Run({
+        cwd: base.root,
+        sh: 'n=0; until [ -e enough ]; do echo; n=$((n + 1)); sleep 0.001; done; echo $n; echo end; exec sleep 1000',
+      }).started();
+      let deaths = 0;
+      for (const when of [2, 3, 4, 5]) {
+        for (const call of [
+          ...WRITER_CALLS.filter(([name]) => name !== 'openat'),
+          ['tee', 'pipe'] as const,
+        ]) {
+          await run.killExecutor();
+          deaths += await adoptAndDieAt(run, call, when);
+        }
+      }
+      await run.killExecutor();
+      assert.equal((await run.adopt()).status, TOLD.ok);
+      writeFileSync(join(base.root, 'enough'), '');
+      await run.logged('end\n');
+      const [, empty = '', count] = /^(\n+)(\d+)\nend\n$/.exec(run.log()) ?? [];
+      assert.equal(empty.length, Number(count));
+      assert.equal(deaths, WRITER_CALLS.length * 4);
+    },
+  );
 
   it('refuses while the executor is alive', async () => {
     await using run = await new Run({ sh: 'sleep 1000' }).started();

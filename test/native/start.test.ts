@@ -9,6 +9,7 @@ import {
   readFileSync,
   readlinkSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { constants } from 'node:os';
@@ -19,6 +20,7 @@ import { isAlive, readProcessStat } from '../../src/base/host.js';
 import { parseRlimits } from '../../src/executor/in-force.js';
 import { FRAME, FRAME_TAG, REPLY_BIT } from '../../src/executor/protocol.js';
 import { intField } from '../../src/executor/tlv.js';
+import { canHaveHangingDisk, HangingDisk } from '../helpers/hanging-disk.js';
 import { until } from '../helpers/until.js';
 import { executor, EXECUTOR, IS_ROOT, IS_SANITIZED, Run, TOLD } from './harness.js';
 
@@ -372,6 +374,21 @@ describe('what a task inherits', () => {
     execFileSync(join(dir, 'holdfast-executor'), ['run', run.dir]);
     assert.equal(await run.outcome(), 'exited 3');
   });
+
+  // Written past the page cache, which a disk takes by the sector.
+  for (const sectorBytes of [512, 4096]) {
+    it(
+      `the record is whole on a disk with sectors of ${sectorBytes} bytes`,
+      { skip: !canHaveHangingDisk() && 'needs root, loop devices and mkfs.ext4' },
+      async () => {
+        await using base = new Run();
+        await using disk = new HangingDisk(join(base.root, 'image'), join(base.root, 'disk'), sectorBytes);
+        await using run = await new Run({ sh: 'exit 3' }, disk.dir).started();
+        assert.equal((await run.exit())['code'], '3');
+        assert.equal(statSync(join(run.dir, 'exit')).size % 512, 0);
+      },
+    );
+  }
 
   it('G20: nothing of a caller that has raised, lowered and opened all it could', async () => {
     await using run = new Run({
