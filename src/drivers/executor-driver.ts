@@ -124,9 +124,21 @@ export abstract class ExecutorDriver implements Driver {
         });
       case 'start_failed':
         throw startFailure(launched.record);
-      case 'unclear':
-        return this.#clearUp(config, { ...run, handle: undefined }, launched.detail);
+      case 'unclear': {
+        const cleared = this.#clearUp(config, { ...run, handle: undefined }, launched.detail);
+        // With a launcher die all that it holds. That is no fault of the task, and must not count as one.
+        return prepared.isHeld
+          ? cleared.catch((fault: unknown) => this.#startAgain(config, fault, emit))
+          : cleared;
+      }
     }
+  }
+
+  /** Once, after a fault that says that nothing has run and nothing is left of it. Only where there is no launcher any more. */
+  async #startAgain(config: TaskConfig, fault: unknown, emit: EmitTaskEvent): Promise<DriverHandle> {
+    const isOver = fault instanceof AgentError && fault.code === 'executor_failed';
+    if (!isOver || this.#deps.launcher?.isReady === true) throw fault;
+    return this.start(config, emit);
   }
 
   async recover(run: RunRecord, emit: EmitTaskEvent): Promise<Recovered> {

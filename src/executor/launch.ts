@@ -55,6 +55,8 @@ const LAUNCH_WITHIN_MS = 30_000;
 
 /** A run of which everything is there, mostly its executor too, but the task. One of the two is called, once. */
 export interface PreparedRun {
+  /** The launcher holds it, and takes it along when it dies; then nothing has run. */
+  readonly isHeld: boolean;
   /** Starts the task. The intent is durable before this is called. Never rejects. */
   launch(): Promise<LaunchOutcome>;
   /** Removes all of it; nothing has run. What cannot be removed now is left to the next sweep. */
@@ -76,6 +78,7 @@ export async function prepareRun(deps: LaunchDeps, request: LaunchRequest): Prom
     throw cause;
   });
   return {
+    isHeld: held !== undefined,
     launch: () => {
       unstored.delete(runId);
       // From here on it may run: a fault of ours must not look like a start that failed.

@@ -10,6 +10,7 @@ import { isAlive } from '../../src/base/host.js';
 import { silentLogger } from '../../src/base/log.js';
 import type { DriverHandle } from '../../src/drivers/driver.js';
 import { Launcher, type HeldStart } from '../../src/executor/launcher.js';
+import { readStatusFile } from '../../src/executor/run-dir.js';
 import { DriverWorld, lives } from '../helpers/driver-world.js';
 import { until } from '../helpers/until.js';
 import { Run, TOLD } from '../native/harness.js';
@@ -298,14 +299,30 @@ describe('a start that the launcher holds', { timeout: 120_000 }, () => {
     assert.equal(launcher.hold(one.dir), undefined);
   });
 
-  it('its launcher is killed: the driver finds out that it never started, and leaves nothing', async () => {
+  it('its launcher is killed: the driver finds out that it never started, and starts it without one', async () => {
+    await using launcher = await open();
+    const driver = world.driver({ launcher });
+    const config = await world.shell('echo ran; exit 3');
+    const prepared = await driver.prepare(config);
+    const runDir = join(world.deps.runsDir, config.runId.slice(0, 2), config.runId);
+    await until('its executor is there', () => existsSync(join(runDir, 'status')));
+    process.kill(launcher.pid ?? 0, 'SIGKILL');
+    const handle = world.keep(await prepared.start(world.emit));
+    const { result } = await handle.wait();
+    assert.deepEqual([result.kind, world.stdout(config)], ['exited', 'ran\n']);
+  });
+
+  it('it is killed itself while it is held: that is a start that failed, and nothing is left', async () => {
     await using launcher = await open();
     const driver = world.driver({ launcher });
     const config = await world.shell('exec sleep 600');
     const prepared = await driver.prepare(config);
     const runDir = join(world.deps.runsDir, config.runId.slice(0, 2), config.runId);
-    await until('its executor is there', () => existsSync(join(runDir, 'status')));
-    process.kill(launcher.pid ?? 0, 'SIGKILL');
+    const status = await until('its executor is there', () => {
+      const read = readStatusFile(runDir);
+      return read.kind === 'ok' ? read.value : undefined;
+    });
+    process.kill(status.executor.pid, 'SIGKILL');
     await assert.rejects(prepared.start(world.emit), { code: 'executor_failed', recoverable: true });
     assert.ok(!existsSync(runDir));
     assert.equal(world.stdout(config), '');
