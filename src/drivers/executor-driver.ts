@@ -1,6 +1,6 @@
 /**
  * Owns what the drivers that stand on the executor have in common: start, recovery, and what a program is handed. What
- * one of them runs, and how it is shut in, is its plan.
+ * one of them runs, and how it is shut in, is its plan. Over 300 lines: all ways from a request to a handle stand together.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { sleep } from '../base/clock.js';
