@@ -8,7 +8,7 @@
  *   reap.c    who ended, and how                       kill.c   signals, STOP, and the end of the whole tree: tree.c
  *   pump.h    output into rotated files: pump.c, logs.c, chunk.c, turns.c
  *   record.c  status and exit files                    wire.c   the socket
- *   tty.c     a terminal for the task, and who holds it
+ *   tty.c     a terminal for the task, and who holds it   usage.c  how long it used the CPU
  *
  * In the launcher (programs.json says which file is in which program):
  *   child.c   the child, until execve                  isolate.c namespaces, and their process 1
@@ -395,6 +395,17 @@ void client_ready(struct executor *x, uint32_t index);
 void answer_waits(struct executor *x);
 /* Answers all open ENDs with the record, which nobody has written yet. */
 void answer_ends(struct executor *x, const char *record, size_t len);
+
+/* usage.c */
+struct cpu_time {
+	uint64_t user_us, sys_us;
+};
+struct usage {
+	bool has_cpu, has_rss;
+	struct cpu_time cpu;
+	uint64_t max_rss_kib;
+};
+struct usage read_usage(const struct executor *x);
 
 /* record.c */
 uint32_t crc32_of(const void *data, size_t len);
