@@ -99,19 +99,23 @@ static void touch(size_t len) {
 	chunk = &own;
 }
 
-void *chunk_expect(struct executor *x, const struct stream *s, size_t len, const uint8_t *seen) {
-	size_t mark = len < CHUNK_MARK ? len : CHUNK_MARK;
+uint8_t *chunk_room(struct executor *x, size_t len) {
 	chunk_open(x);
 	chunk->phase = CHUNK_NONE;
 	touch(len);
-	volatile uint8_t *bytes = chunk->bytes;
+	is_large = is_large || len > PAGE;
+	return chunk->bytes;
+}
+
+void *chunk_expect(struct executor *x, const struct stream *s, size_t len, const uint8_t *seen) {
+	size_t mark = len < CHUNK_MARK ? len : CHUNK_MARK;
+	volatile uint8_t *bytes = chunk_room(x, len);
 	for (size_t i = 0; i < mark; i++)
 		bytes[len - mark + i] = chunk->before[i] = seen ? (uint8_t) ~seen[i] : nonce[i];
 	chunk->stream = (uint64_t) (s - x->logs.streams);
 	chunk->at = chunk->end = 0;
 	chunk->len = len;
 	chunk->phase = CHUNK_READ;
-	is_large = is_large || len > PAGE;
 	return chunk->bytes;
 }
 

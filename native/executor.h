@@ -228,6 +228,7 @@ struct writer {
 	_Atomic uint32_t steps;    /* how often it went to the disk */
 	_Atomic uint32_t timed_at; /* steps when the timer was set */
 	_Atomic bool timed;        /* the timer is set */
+	_Atomic int doubts;        /* how many times more it is looked after soon */
 	_Atomic bool finish;       /* it is to come to its end */
 	struct stream *of;         /* of which it has bytes in its hands, or NULL */
 	size_t held;

@@ -50,7 +50,7 @@ int scratch_open(struct executor *x) {
 	return 0;
 }
 
-/* Copies the first `len` bytes in the task's pipe, up to CHUNK_MARK, and takes nothing. Returns how many there were, 0 at its end, or -errno. */
+/* Copies the first `len` bytes in the task's pipe, and takes nothing. Returns how many there were, 0 at its end, or -errno. */
 static ssize_t peek(const struct executor *x, const struct stream *s, size_t len, uint8_t *ret_bytes) {
 	ssize_t n = tee(s->fifo, x->logs.scratch[1], len, SPLICE_F_NONBLOCK);
 	if (n <= 0)
@@ -63,21 +63,41 @@ size_t at_hand(const struct stream *s) {
 	return s->fifo < 0 || ioctl(s->fifo, FIONREAD, &n) < 0 || n < 0 ? 0 : (size_t) n;
 }
 
+/* How near the end of a file no line is begun that does not end there. */
+static uint64_t last_stretch(const struct executor *x) {
+	uint64_t half = (uint64_t) x->spec.log_max_bytes / 2;
+	return half < LAST_STRETCH ? half : LAST_STRETCH;
+}
+
 /*
  * Decides how many of the bytes at hand go into the present file. 0 = it has to be rotated first. In the last stretch of a file only whole
  * lines are taken, so that no line has to be continued in the next file; a line longer than that is split.
  */
 static size_t choose(const struct executor *x, const struct stream *s, const uint8_t *bytes, size_t want) {
-	uint64_t max = (uint64_t) x->spec.log_max_bytes, stretch = max / 2 < LAST_STRETCH ? max / 2 : LAST_STRETCH;
+	uint64_t max = (uint64_t) x->spec.log_max_bytes;
 	if (s->pos >= max)
 		return 0;
 	size_t fits = max - s->pos < want ? (size_t) (max - s->pos) : want;
-	if (max - s->pos - fits >= stretch)
+	if (max - s->pos - fits >= last_stretch(x))
 		return fits;
 	const uint8_t *nl = memrchr(bytes, '\n', fits);
 	if (nl)
 		return (size_t) (nl + 1 - bytes);
 	return s->pos == 0 || !at_line_start(s) ? fits : 0;
+}
+
+/*
+ * In the last stretch of a file not more than whole lines are read, when there are some: with the begin of a line in our hands, which ends in
+ * the pipe, the file would have to be rotated though there is room.
+ */
+static size_t whole_lines(struct executor *x, const struct stream *s, size_t want) {
+	uint64_t max = (uint64_t) x->spec.log_max_bytes;
+	if (s->pos + want + last_stretch(x) <= max)
+		return want;
+	uint8_t *bytes = chunk_room(x, want);
+	ssize_t n = peek(x, s, want, bytes);
+	const uint8_t *nl = n > 0 ? memrchr(bytes, '\n', (size_t) n) : NULL;
+	return nl ? (size_t) (nl + 1 - bytes) : want;
 }
 
 static void lose(struct stream *s, size_t len, int errnum) {
@@ -133,13 +153,14 @@ static bool write_out(struct executor *x, struct stream *s, int r) {
 static ssize_t move(struct executor *x, struct stream *s, size_t want) {
 	uint8_t seen[CHUNK_MARK];
 	want = want < CHUNK ? want : CHUNK;
-	ssize_t few = want <= CHUNK_MARK ? peek(x, s, want, seen) : 0;
-	if (few > 0)
-		want = (size_t) few;
 	begin_disk(x, NULL, 0);
 	int r = s->gap > 0 ? ready_file(x, s) : 0;
 	if (r == 0 && s->gap > 0)
 		r = mark_gap(s);
+	want = whole_lines(x, s, want);
+	ssize_t few = want <= CHUNK_MARK ? peek(x, s, want, seen) : 0;
+	if (few > 0)
+		want = (size_t) few;
 	void *to = chunk_expect(x, s, want, few > 0 ? seen : NULL);
 	if (!end_disk(x))
 		return TAKEN;

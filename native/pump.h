@@ -36,6 +36,8 @@ int mark_gap(struct stream *s);
 
 /* chunk.c; all of it of the writer, and between begin_disk() and end_disk(), but for the last two. There is one chunk at a time. */
 void chunk_open(struct executor *x);
+/* Where up to `len` bytes may be looked at, while there is no chunk. */
+uint8_t *chunk_room(struct executor *x, size_t len);
 /* Up to `len` bytes are about to be read to where this points. `seen`: the bytes that will come, for `len` up to CHUNK_MARK; or NULL. */
 void *chunk_expect(struct executor *x, const struct stream *s, size_t len, const uint8_t *seen);
 /* They have been read. */

@@ -2,13 +2,15 @@
  * turns.c - who reads the pipes. The writer does, as long as the disk takes what it is given. Before it touches a file it says so;
  * when it has not come back for a second, the main thread reads in its place. What it reads is dropped and counted; what the writer has in
  * its hands may still be written. So the task never waits for a disk for longer than that. When the disk answers
- * the writer takes the pipes back by itself. A word of memory says whose turn it is, and is only changed by compare and swap where both may:
+ * the writer takes the pipes back by itself; for a while it is then looked after more often, and likewise when it gets little done: a task is
+ * not to wait a second for each chunk of a slow disk either. A word of memory says whose turn it is, and is only changed by compare and swap where both may:
  *
  *        WAITS  <-->  READS  <-->  AT_DISK  ---->  LATE  <-->  LATE_BUSY       LATE, AT_DISK  ---->  GIVEN_UP
  *          ^            ^----------------------------'                         READS          ---->  DONE
  *          '-->  FINISHING  ---->  DONE
  *
- * An idle executor has no timer. One that works has one a second at most: who touches a file sets it unless it is set already.
+ * An idle executor has no timer. One that works has one a second, or twenty while there is doubt: who touches a file sets it unless it is
+ * set already.
  */
 #define _GNU_SOURCE
 #include "pump.h"
@@ -23,6 +25,10 @@
 
 /* How long the disk may take for one step, which is at most one chunk, before the task no longer waits for it. */
 #define PATIENCE_SEC 1
+/* Likewise, after fewer steps than that in this time, or while it has not been quick for a second since it was late. */
+#define FEW_STEPS 4
+#define DOUBT_US 50000
+#define DOUBTS_WHEN_LATE 20
 /* A pipe that holds less may be left as it is. One of 64 KiB may be full with half of that: each write of more than half a page takes a page. */
 #define SOON_FULL 16384U
 /* Likewise, once the task is over: what it said last is worth a wait, unless the disk had its chance already. */
@@ -36,7 +42,8 @@ static bool swap(struct executor *x, int from, int to) {
 }
 
 static void set_timer(struct writer *w) {
-	static const struct itimerval soon = { .it_value.tv_sec = PATIENCE_SEC };
+	bool is_long = atomic_load(&w->doubts) == 0;
+	struct itimerval soon = { .it_value = { .tv_sec = is_long ? PATIENCE_SEC : 0, .tv_usec = is_long ? 0 : DOUBT_US } };
 	atomic_store(&w->timed_at, atomic_load(&w->steps));
 	(void) setitimer(ITIMER_REAL, &soon, NULL);
 }
@@ -156,10 +163,18 @@ void pump_look(struct executor *x) {
 	/* At the end there is nobody any more whom a full pipe could hold up. */
 	if (atomic_load(&w->state) != WRITER_AT_DISK || atomic_load(&w->finish))
 		return;
-	if (atomic_load(&w->steps) == timed_at && is_nearly_full(x)) {
+	uint32_t steps = atomic_load(&w->steps) - timed_at;
+	int doubts = atomic_load(&w->doubts);
+	bool is_behind = is_nearly_full(x);
+	if (steps == 0 && is_behind) {
+		atomic_store(&w->doubts, DOUBTS_WHEN_LATE);
 		take_over(x);
 		return;
 	}
+	if (doubts > 0)
+		atomic_store(&w->doubts, doubts - 1);
+	else if (steps < FEW_STEPS && is_behind)
+		atomic_store(&w->doubts, 1);
 	atomic_store(&w->timed, true);
 	set_timer(w);
 }

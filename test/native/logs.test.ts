@@ -152,6 +152,9 @@ describe('the tail', () => {
 });
 
 /** Attaching takes ptrace, which some hosts allow to parents only; an executor cannot be looked into by its own user. */
+const SIGKILL = 9;
+/** A chunk of a slow disk has 50 ms; the rest is what a busy machine may add. */
+const LONGEST_WAIT_MS = 600;
 const NO_STRACE =
   IS_ROOT && spawnSync('strace', ['-V']).status === 0 ? false : 'attaching strace needs root and strace';
 const IS_STATIC = !readFileSync(EXECUTOR, 'latin1').includes('ld-linux');
@@ -379,6 +382,48 @@ describe('trouble with the disk', () => {
         assert.deepEqual([exit['signal'], exit['log_complete'], exit['stdout_dropped']], ['9', '1', '0']);
         assert.equal(String(run.log().length), exit['stdout_bytes']);
       });
+    },
+  );
+
+  it(
+    'G30: a disk that is so slow that a task would wait for each chunk is not waited for',
+    { skip: NO_STRACE },
+    async () => {
+      await using base = new Run();
+      const ticks = join(base.root, 'ticks');
+      // A hundred lines of 1 KB, then a tick: by that it is seen whether it goes on.
+      const lines = `for n in ${'1 '.repeat(100)}; do echo $line; done; date +%s%N >> ticks; sleep 0.01`;
+      await using run = await new Run({
+        cwd: base.root,
+        sh: `echo first; line=$(printf %01000d 7); while :; do ${lines}; done`,
+        log: { maxBytes: 1e9 },
+      }).started();
+      await until('the first line is there', () => run.log().startsWith('first\n'));
+      const ticksMs = (): number[] =>
+        readFileSync(ticks, 'utf8')
+          .trim()
+          .split('\n')
+          .map((ns) => Number(ns) / 1e6);
+      await withDisk(run, 'pwrite64:delay_enter=900000', async () => {
+        await until('it was found out', async () => {
+          const client = await run.client();
+          const dropped = Number((await client.statusText())['stdout_dropped']);
+          client.close();
+          return dropped > 0;
+        });
+        const { length } = ticksMs();
+        await until('it has gone on for a while', () => ticksMs().length > length + 100);
+        const later = ticksMs().slice(length);
+        // Three chunks a tick, each 900 ms.
+        const gaps = later.slice(1).map((ms, at) => ms - (later[at] ?? 0));
+        assert.ok(Math.max(...gaps) < LONGEST_WAIT_MS, `${Math.max(...gaps)} ms`);
+      });
+      await run.stop(SIGKILL, 0);
+      const exit = await run.exit();
+      const marks = [...run.log().matchAll(/\[holdfast: (\d+) bytes dropped: the disk did not answer\]/g)];
+      const said = marks.reduce((sum, [, bytes]) => sum + Number(bytes), 0);
+      assert.ok(said > 0);
+      assert.equal(String(said), exit['stdout_dropped']);
     },
   );
 
