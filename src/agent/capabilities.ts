@@ -43,8 +43,8 @@ export function decideCapabilities({ cgroups, uid, isolation }: HostSeen): reado
     limit('limit disk I/O', 'io', 'io_read and io_write have no effect'),
     feature('share disks by weight', 'io_weight', 'io', {
       how: 'by the I/O scheduler bfq, or iocost, on disks that use it',
-      without: 'io_weight has no effect',
-      cure: 'use a kernel with CONFIG_IOSCHED_BFQ or CONFIG_BLK_CGROUP_IOCOST',
+      without: 'io_weight has no effect: no disk shares itself by weight',
+      cure: 'choose the I/O scheduler bfq (echo bfq > /sys/block/DISK/queue/scheduler), or on cgroup v2 turn on iocost (io.cost.qos), and start the agent anew; the kernel needs CONFIG_IOSCHED_BFQ or CONFIG_BLK_CGROUP_IOCOST',
     }),
     limit('notice OOM kills', 'memory', 'a task killed for want of memory looks like any SIGKILL'),
     {

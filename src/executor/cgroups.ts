@@ -20,7 +20,7 @@ import {
   type CgroupMounts,
 } from './cgroup-roots.js';
 import { Cores } from './cores.js';
-import { wantsIo } from './leaf-io.js';
+import { isWeightHeeded, wantsIo } from './leaf-io.js';
 import { joinAdded, leaveIdleCpuset, nameOfLeaf, widenLeaf, type ChangedLeaf } from './leaf-join.js';
 import { applyLimits, type UnmetLimit } from './leaf-limits.js';
 
@@ -123,11 +123,13 @@ export class Cgroups {
   #lookForFeatures(): ReadonlySet<CgroupFeature> {
     const has = (dir: string | undefined, ...files: readonly string[]): boolean =>
       dir !== undefined && files.some((file) => existsSync(join(dir, EXECUTORS, file)));
+    const heeds = (dir: string | undefined, ...files: readonly string[]): boolean =>
+      files.some((file) => has(dir, file) && isWeightHeeded(join(dir ?? '', file)));
     const swap =
       has(this.#v1.get('memory'), 'memory.memsw.limit_in_bytes') || has(this.#unified, 'memory.swap.max');
     const weight =
-      has(this.#onDemand.get('blkio'), 'blkio.bfq.weight', 'blkio.weight') ||
-      has(this.#unified, 'io.weight', 'io.bfq.weight');
+      heeds(this.#onDemand.get('blkio'), 'blkio.bfq.weight', 'blkio.weight') ||
+      heeds(this.#unified, 'io.weight', 'io.bfq.weight');
     return new Set([...(swap ? (['swap'] as const) : []), ...(weight ? (['io_weight'] as const) : [])]);
   }
 

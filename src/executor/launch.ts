@@ -218,7 +218,8 @@ function demandFault(
       'start_failed',
       `cannot limit ${demanded.join(', ')}: no cgroup can be had; ${cure}`,
     );
-  const unmet = created?.unmet.filter(({ limit }) => demanded.includes(limit)) ?? [];
+  const unmet =
+    created?.unmet.filter(({ limit, isNote }) => isNote !== true && demanded.includes(limit)) ?? [];
   return unmet.length === 0
     ? undefined
     : new AgentError('start_failed', `${unmet.map(({ why }) => why).join('; ')}; ${cure}`, {

@@ -8,7 +8,7 @@ import type { CgroupLeaf } from './cgroup-leaf.js';
 import { cpuWeight, type CgroupLimits, type LimitName } from './cgroup-limits.js';
 import { readOwnCores } from './cores.js';
 import { LeafFiles } from './leaf-files.js';
-import { applyIo, readIo, type IoLimits } from './leaf-io.js';
+import { applyIo, readIo, type IoInForce } from './leaf-io.js';
 
 /** A limit that is not in force, and why; for people. */
 export interface UnmetLimit {
@@ -16,6 +16,8 @@ export interface UnmetLimit {
   readonly why: string;
   /** Another time it may be had; absent = no. */
   readonly isPassing?: boolean;
+  /** It is set, and has no effect as the host is now: told, and no reason not to start. */
+  readonly isNote?: boolean;
 }
 
 /** One limit as both versions of cgroups write it; `none` takes it away again. */
@@ -35,7 +37,7 @@ const V1_MEMORY_AND_SWAP = 'memory.memsw.limit_in_bytes';
 const USUAL_SWAPPINESS = '60';
 
 /** What the leaf of a run is limited to, as the kernel says it; undefined = no limit, or not to be had. */
-export interface LimitsInForce extends IoLimits {
+export interface LimitsInForce extends IoInForce {
   readonly memoryMaxBytes: number | undefined;
   readonly memoryReserveBytes: number | undefined;
   readonly cpuQuotaPercent: number | undefined;

@@ -40,6 +40,12 @@ describe('capabilities of a host', () => {
     assert.equal(missingOf({ cgroups: none, uid: 1000 }).length, 10);
   });
 
+  it('weights of disks take a disk that heeds them, and the cure says how to get one', () => {
+    const [share] = missingOf({ cgroups: { ...all, features: new Set(['swap'] as const) }, uid: 0 });
+    assert.equal(share?.name, 'share disks by weight');
+    assert.match(share.cure, /scheduler bfq .*iocost/);
+  });
+
   it('the cure is for this host: root, a mount, or a controller, with what was seen', () => {
     const none = {
       mode: 'none',

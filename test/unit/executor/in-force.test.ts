@@ -105,5 +105,7 @@ describe('what a workload really got', () => {
         'limits memory 64 MiB, cpu 20%, pids 50',
     );
     assert.equal(describeInForce(inForceToWire({ cgroups: [], limits: {} }, '')), 'no limits: no cgroup');
+    const idle = inForceToWire({ cgroups: ['/c'], limits: { ioWeightIdle: 700 } }, '');
+    assert.equal(describeInForce(idle), 'limits io weight 700 without effect: no disk with bfq or iocost');
   });
 });
