@@ -206,7 +206,7 @@ struct stream {
 struct logs {
 	int dir;
 	uid_t dir_owner;
-	int scratch[2]; /* the writer's own pipe */
+	int scratch[2]; /* a pipe of our own, to look into the task's */
 	struct stream streams[STREAMS];
 };
 
@@ -218,6 +218,7 @@ enum writer_state {
 	WRITER_AT_DISK,  /* the writer's, which is about to touch a file, and may not come back for long */
 	WRITER_LATE,     /* the main thread's, until the writer is back */
 	WRITER_LATE_BUSY, /* likewise, and it is at it just now */
+	WRITER_FINISHING, /* the main thread's, which looks whether anything is left for a writer that sleeps */
 	WRITER_GIVEN_UP, /* the main thread's, for good */
 	WRITER_DONE      /* the writer has come to its end */
 };

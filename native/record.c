@@ -233,7 +233,7 @@ static void record_text(const struct executor *x, bool log_complete, struct text
 		add_number(t, "ended_mono_ns", x->leader.ended_mono_ns);
 	}
 	add_evidence(t, x, log_complete);
-	/* So that the length is a multiple of a sector, see write_record(). */
+	/* So that the length is a multiple of a sector, see write_record(). What is written here is far from the cap. */
 	text_add(t, "pad=");
 	for (size_t left = SECTOR - (t->len + 1 + CRC_LINE) % SECTOR; left > 0; left--)
 		text_add(t, " ");
