@@ -247,6 +247,7 @@ describe('limits of a running task', { timeout: 60_000 }, () => {
             swapMaxBytes: world.deps.cgroups.features.has('swap') ? 0 : undefined,
             cpus: undefined,
             ioWeight: undefined,
+            ioWeightIdle: undefined,
             ioReadBps: undefined,
             ioWriteBps: undefined,
           },
