@@ -101,7 +101,7 @@ describe('what a workload really got', () => {
     assert.deepEqual(wire.Process?.Capabilities.Effective, ['net_bind_service']);
     assert.equal(
       describeInForce(wire),
-      'own mount pid, user nobody, no new privileges, seccomp, 1 capability of 14, 9 mounts, 4 read-only; ' +
+      'own mount pid, user nobody, no new privileges, seccomp, 1 capability of 14, 9 mounts, 4 read-only; umask 0027; ' +
         'limits memory 64 MiB, cpu 20%, pids 50',
     );
     assert.equal(describeInForce(inForceToWire({ cgroups: [], limits: {} }, '')), 'no limits: no cgroup');
