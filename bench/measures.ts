@@ -87,8 +87,13 @@ export async function measureStart({ agent, floor, sizes, dir }: Bench): Promise
 /** Memory of one executor, shared pages divided among those who share them. Executors let only root look into them. */
 export async function measureMemory({ agent, floor, sizes }: Bench): Promise<readonly Row[]> {
   if (process.getuid?.() !== 0) return [];
-  const tasks = await runIdle(agent, 'memory', sizes.executors);
+  // What has never been said has cost nothing yet.
+  const config = { command: '/bin/sh', args: ['-c', 'echo something; exec sleep 1000'] };
+  const tasks = await runIdle(agent, 'memory', sizes.executors, config);
   const executors = tasks.map((view) => agent.processesOfRun(view.state.Holdfast.RunID ?? '').executor.pid);
+  await until('all have said something', () =>
+    executors.every((pid) => readFileSync(`/proc/${pid}/maps`, 'utf8').includes('/pumped')),
+  );
   const holdfast = quantile(executors.map(readPssKib), 0.5);
   await purge(agent, 'memory');
   const shims = await Promise.all(Array.from({ length: sizes.executors }, () => floor.startShim()));
@@ -278,8 +283,14 @@ export function job(
   };
 }
 
-async function runIdle(agent: RealAgent, id: string, count: number): Promise<readonly TaskView[]> {
-  const config = { command: '/bin/sleep', args: ['1000'] };
+const SLEEP = { command: '/bin/sleep', args: ['1000'] };
+
+async function runIdle(
+  agent: RealAgent,
+  id: string,
+  count: number,
+  config: object = SLEEP,
+): Promise<readonly TaskView[]> {
   await agent.register(job(id, 'service', count, config, { Attempts: 0, Mode: 'fail' }));
   return await agent.untilTasks(id, 'all run', (tasks) => runningOf(tasks) === count);
 }

@@ -39,6 +39,9 @@ struct chunk {
 static struct chunk own;
 static struct chunk *chunk = &own;
 static bool was_opened, is_large;
+/* A page of it is not that of the file any more. */
+static volatile bool was_lost;
+static size_t page_size;
 static uint8_t nonce[CHUNK_MARK];
 
 /* A page cannot be had from its disk, or not be changed there. */
@@ -46,8 +49,9 @@ static void on_bus_error(int signal, siginfo_t *info, void *context) {
 	(void) context;
 	uintptr_t at = (uintptr_t) info->si_addr, from = (uintptr_t) chunk;
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-	void *page = (void *) (at & ~(uintptr_t) (PAGE - 1));
-	if (chunk == &own || at - from >= sizeof *chunk || mmap(page, PAGE, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) {
+	void *page = (void *) (at & ~(uintptr_t) (page_size - 1));
+	was_lost = true;
+	if (chunk == &own || at - from >= sizeof *chunk || mmap(page, page_size, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) {
 		struct sigaction dfl = { .sa_handler = SIG_DFL };
 		(void) sigaction(signal, &dfl, NULL);
 	}
@@ -58,6 +62,7 @@ void chunk_open(struct executor *x) {
 	if (was_opened)
 		return;
 	was_opened = true;
+	page_size = (size_t) sysconf(_SC_PAGESIZE);
 	if (getrandom(nonce, sizeof nonce, GRND_NONBLOCK) < 0) {
 		uint64_t now = mono_ns();
 		memcpy(nonce, &now, sizeof nonce);
@@ -71,6 +76,8 @@ void chunk_open(struct executor *x) {
 	void *map = mmap(NULL, sizeof *chunk, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return;
+	/* Not more of it in memory than is used. */
+	(void) madvise(map, sizeof *chunk, MADV_RANDOM);
 	chunk = map;
 	if (chunk->magic == MAGIC)
 		return;
@@ -78,17 +85,30 @@ void chunk_open(struct executor *x) {
 	chunk->magic = MAGIC;
 }
 
+/*
+ * So that the read, which holds the lock of the pipe, does not have to wait for a page. One that cannot be had makes the whole of it our own:
+ * whoever takes over must not find a part of it.
+ */
+static void touch(size_t len) {
+	volatile uint8_t *bytes = chunk->bytes;
+	for (size_t i = 0; i < len; i += PAGE)
+		bytes[i] = 0;
+	if (!was_lost)
+		return;
+	chunk->phase = CHUNK_NONE;
+	chunk = &own;
+}
+
 void *chunk_expect(struct executor *x, const struct stream *s, size_t len, const uint8_t *seen) {
 	size_t mark = len < CHUNK_MARK ? len : CHUNK_MARK;
 	chunk_open(x);
-	volatile uint8_t *bytes = chunk->bytes;
 	chunk->phase = CHUNK_NONE;
-	/* So that the read, which holds the lock of the pipe, does not have to wait for a page. */
-	for (size_t i = 0; i < len; i += PAGE)
-		bytes[i] = 0;
+	touch(len);
+	volatile uint8_t *bytes = chunk->bytes;
 	for (size_t i = 0; i < mark; i++)
 		bytes[len - mark + i] = chunk->before[i] = seen ? (uint8_t) ~seen[i] : nonce[i];
 	chunk->stream = (uint64_t) (s - x->logs.streams);
+	chunk->at = chunk->end = 0;
 	chunk->len = len;
 	chunk->phase = CHUNK_READ;
 	is_large = is_large || len > PAGE;
@@ -142,7 +162,7 @@ static bool was_read(void) {
 }
 
 struct stream *chunk_left(struct executor *x) {
-	if (chunk->phase == CHUNK_NONE || chunk->stream >= STREAMS || chunk->len > CHUNK || chunk->at > chunk->len ||
+	if (chunk->phase == CHUNK_NONE || chunk->stream >= STREAMS || chunk->at > chunk->len || chunk->end > CHUNK || chunk->len > CHUNK ||
 	    (chunk->phase == CHUNK_READ && !was_read()))
 		return NULL;
 	struct stream *s = &x->logs.streams[chunk->stream];

@@ -8,7 +8,7 @@
  *   reap.c    who ended, and how                       kill.c   signals, STOP, and the end of the whole tree: tree.c
  *   pump.h    output into rotated files: pump.c, logs.c, chunk.c, turns.c
  *   record.c  status and exit files                    wire.c   the socket
- *   tty.c     a terminal for the task, and who holds it
+ *   tty.c     a terminal for the task, and who holds it   usage.c  how long it used the CPU
  *
  * In the launcher (programs.json says which file is in which program):
  *   child.c   the child, until execve                  isolate.c namespaces, and their process 1
@@ -206,7 +206,7 @@ struct stream {
 struct logs {
 	int dir;
 	uid_t dir_owner;
-	int scratch[2]; /* the writer's own pipe */
+	int scratch[2]; /* a pipe of our own, to look into the task's */
 	struct stream streams[STREAMS];
 };
 
@@ -218,6 +218,7 @@ enum writer_state {
 	WRITER_AT_DISK,  /* the writer's, which is about to touch a file, and may not come back for long */
 	WRITER_LATE,     /* the main thread's, until the writer is back */
 	WRITER_LATE_BUSY, /* likewise, and it is at it just now */
+	WRITER_FINISHING, /* the main thread's, which looks whether anything is left for a writer that sleeps */
 	WRITER_GIVEN_UP, /* the main thread's, for good */
 	WRITER_DONE      /* the writer has come to its end */
 };
@@ -394,6 +395,17 @@ void client_ready(struct executor *x, uint32_t index);
 void answer_waits(struct executor *x);
 /* Answers all open ENDs with the record, which nobody has written yet. */
 void answer_ends(struct executor *x, const char *record, size_t len);
+
+/* usage.c */
+struct cpu_time {
+	uint64_t user_us, sys_us;
+};
+struct usage {
+	bool has_cpu, has_rss;
+	struct cpu_time cpu;
+	uint64_t max_rss_kib;
+};
+struct usage read_usage(const struct executor *x);
 
 /* record.c */
 uint32_t crc32_of(const void *data, size_t len);

@@ -12,7 +12,6 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -121,6 +120,7 @@ static bool write_out(struct executor *x, struct stream *s, int r) {
 		if (r < 0 || left == 0)
 			break;
 		is_ours = end_disk(x) && is_ours;
+		count_step(x);
 		begin_disk(x, s, left);
 	}
 	chunk_none();
@@ -133,12 +133,14 @@ static bool write_out(struct executor *x, struct stream *s, int r) {
 static ssize_t move(struct executor *x, struct stream *s, size_t want) {
 	uint8_t seen[CHUNK_MARK];
 	want = want < CHUNK ? want : CHUNK;
-	bool is_seen = want <= CHUNK_MARK && peek(x, s, want, seen) == (ssize_t) want;
+	ssize_t few = want <= CHUNK_MARK ? peek(x, s, want, seen) : 0;
+	if (few > 0)
+		want = (size_t) few;
 	begin_disk(x, NULL, 0);
 	int r = s->gap > 0 ? ready_file(x, s) : 0;
 	if (r == 0 && s->gap > 0)
 		r = mark_gap(s);
-	void *to = chunk_expect(x, s, want, is_seen ? seen : NULL);
+	void *to = chunk_expect(x, s, want, few > 0 ? seen : NULL);
 	if (!end_disk(x))
 		return TAKEN;
 	ssize_t n = read(s->fifo, to, want);

@@ -34,10 +34,9 @@ bool at_line_start(const struct stream *s);
 /* Says in the log itself what is missing from it. */
 int mark_gap(struct stream *s);
 
-/* chunk.c; of the writer, and likewise where it says so. There is one at a time. */
-/* Likewise. */
+/* chunk.c; all of it of the writer, and between begin_disk() and end_disk(), but for the last two. There is one chunk at a time. */
 void chunk_open(struct executor *x);
-/* Likewise. Up to `len` bytes are about to be read to where this points. `seen`: the bytes that will come, for `len` up to CHUNK_MARK; or NULL. */
+/* Up to `len` bytes are about to be read to where this points. `seen`: the bytes that will come, for `len` up to CHUNK_MARK; or NULL. */
 void *chunk_expect(struct executor *x, const struct stream *s, size_t len, const uint8_t *seen);
 /* They have been read. */
 void chunk_hold(size_t len);
@@ -48,7 +47,7 @@ void chunk_write(const struct stream *s, size_t len);
 void chunk_written(size_t len);
 /* Nothing is on its way any more. */
 void chunk_none(void);
-/* Likewise. The stream of what the executor before us has left on its way, which is held now; NULL = nothing. */
+/* The stream of what the executor before us has left on its way, which is held now; NULL = nothing. */
 struct stream *chunk_left(struct executor *x);
 /* More than a little memory is used for it; gives that back. */
 bool chunk_is_large(void);
@@ -59,6 +58,8 @@ void chunk_shrink(void);
 void begin_disk(struct executor *x, struct stream *of, size_t held);
 /* Files have been touched. False: it took so long that the main thread has emptied the pipes meanwhile. */
 bool end_disk(struct executor *x);
+/* Something has been written. What takes long from here on has only begun. */
+void count_step(struct executor *x);
 /* The writer goes to sleep until there is output, with nothing in its hands; and is awake again. */
 void writer_waits(struct executor *x);
 void writer_wakes(struct executor *x);

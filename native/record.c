@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -193,18 +192,15 @@ static void add_outcome(struct text *t, const struct outcome *o) {
 		text_add_value(t, "how", o->how);
 }
 
-static uint64_t timeval_us(struct timeval t) {
-	return (uint64_t) t.tv_sec * 1000000U + (uint64_t) t.tv_usec;
-}
-
-/* Of what we reaped ourselves; an adopted tree is reaped by somebody else, and then nothing is said. */
+/* What nobody has measured is not said. */
 static void add_usage(struct text *t, const struct executor *x) {
-	struct rusage usage;
-	if (x->adopted || getrusage(RUSAGE_CHILDREN, &usage) < 0)
-		return;
-	add_number(t, "cpu_user_us", timeval_us(usage.ru_utime));
-	add_number(t, "cpu_sys_us", timeval_us(usage.ru_stime));
-	add_number(t, "max_rss_kib", (uint64_t) usage.ru_maxrss);
+	struct usage usage = read_usage(x);
+	if (usage.has_cpu) {
+		add_number(t, "cpu_user_us", usage.cpu.user_us);
+		add_number(t, "cpu_sys_us", usage.cpu.sys_us);
+	}
+	if (usage.has_rss)
+		add_number(t, "max_rss_kib", usage.max_rss_kib);
 }
 
 static void add_evidence(struct text *t, const struct executor *x, bool log_complete) {
@@ -237,7 +233,7 @@ static void record_text(const struct executor *x, bool log_complete, struct text
 		add_number(t, "ended_mono_ns", x->leader.ended_mono_ns);
 	}
 	add_evidence(t, x, log_complete);
-	/* So that the length is a multiple of a sector, see write_record(). */
+	/* So that the length is a multiple of a sector, see write_record(). What is written here is far from the cap. */
 	text_add(t, "pad=");
 	for (size_t left = SECTOR - (t->len + 1 + CRC_LINE) % SECTOR; left > 0; left--)
 		text_add(t, " ");

@@ -5,7 +5,8 @@
  * the writer takes the pipes back by itself. A word of memory says whose turn it is, and is only changed by compare and swap where both may:
  *
  *        WAITS  <-->  READS  <-->  AT_DISK  ---->  LATE  <-->  LATE_BUSY       LATE, AT_DISK  ---->  GIVEN_UP
- *                       ^----------------------------'                         WAITS, READS   ---->  DONE
+ *          ^            ^----------------------------'                         READS          ---->  DONE
+ *          '-->  FINISHING  ---->  DONE
  *
  * An idle executor has no timer. One that works has one a second at most: who touches a file sets it unless it is set already.
  */
@@ -40,15 +41,19 @@ static void set_timer(struct writer *w) {
 	(void) setitimer(ITIMER_REAL, &soon, NULL);
 }
 
+void count_step(struct executor *x) {
+	atomic_fetch_add(&x->writer.steps, 1);
+}
+
 void begin_disk(struct executor *x, struct stream *of, size_t held) {
 	struct writer *w = &x->writer;
 	if (atomic_load(&w->state) == WRITER_NONE)
 		return;
 	w->of = of;
 	w->held = held;
-	/* One a chunk: what it is written with follows upon what it is made ready with. */
+	/* What a chunk is written with follows upon what it is made ready with. */
 	if (!of)
-		atomic_fetch_add(&w->steps, 1);
+		count_step(x);
 	atomic_store(&w->state, WRITER_AT_DISK);
 	if (!atomic_load(&w->timed)) {
 		atomic_store(&w->timed, true);
@@ -190,7 +195,7 @@ static bool is_finished(struct executor *x) {
 		if (fds[i].fd >= 0 && fds[i].revents != POLLHUP)
 			return false;
 	}
-	if (!swap(x, WRITER_WAITS, WRITER_LATE_BUSY))
+	if (!swap(x, WRITER_WAITS, WRITER_FINISHING))
 		return false;
 	for (size_t i = 0; i < STREAMS; i++)
 		has_gap = has_gap || x->logs.streams[i].gap > 0;

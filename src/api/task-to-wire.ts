@@ -136,9 +136,9 @@ export function runToWire(run: RunRecord): Run {
       report?.usage === undefined
         ? null
         : {
-            CPUUserMs: report.usage.cpuUserMs,
-            CPUSystemMs: report.usage.cpuSystemMs,
-            PeakMemoryBytes: report.usage.peakMemoryBytes,
+            CPUUserMs: report.usage.cpuUserMs ?? null,
+            CPUSystemMs: report.usage.cpuSystemMs ?? null,
+            PeakMemoryBytes: report.usage.peakMemoryBytes ?? null,
           },
     LogComplete: report?.logComplete ?? null,
     LeftoversKilled: report?.leftoversKilled ?? 0,

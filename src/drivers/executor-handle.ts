@@ -103,7 +103,7 @@ export class ExecutorHandle implements DriverHandle {
     this.startedAtMs = run.status?.startedAtMs ?? deps.clock.wallMs();
     this.#sampler = new UsageSampler(deps.clock, {
       runId: run.runId,
-      leaf: run.leaf,
+      leaf: () => this.#leaf,
       leader: () => this.#workload,
       table: deps.table,
       startedAtMs: () => this.startedAtMs,

@@ -36,11 +36,13 @@ export interface ExitReport {
   readonly memoryLimitHits?: number;
 }
 
+/** What nobody measured is not there. */
 export interface RunUsage {
-  readonly cpuUserMs: number;
-  readonly cpuSystemMs: number;
+  /** Of the whole tree, where a cgroup told; else of what its executor reaped. */
+  readonly cpuUserMs?: number;
+  readonly cpuSystemMs?: number;
   /** Highest memory use of the whole tree, where a cgroup told; else the leader's max RSS. */
-  readonly peakMemoryBytes: number;
+  readonly peakMemoryBytes?: number;
 }
 
 /** True for code 0 and nothing else. */

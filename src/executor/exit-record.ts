@@ -4,7 +4,7 @@
  */
 import { crc32 } from 'node:zlib';
 import type { ProcessRef } from '../base/host.js';
-import type { ExitReport, ExitResult } from '../events/exit-result.js';
+import type { ExitReport, ExitResult, RunUsage } from '../events/exit-result.js';
 
 /** A text, or why it cannot be believed. */
 export type Read<T> =
@@ -146,7 +146,6 @@ function parseResult(values: ReadonlyMap<string, string>): ExitResult | undefine
 function toReport(values: ReadonlyMap<string, string>, result: ExitResult, endedAtMs: number): ExitReport {
   const startedNs = nanoseconds(values.get('started_mono_ns'));
   const endedNs = nanoseconds(values.get('ended_mono_ns'));
-  const peakBytes = count(values, 'memory_peak_bytes');
   return {
     result,
     startedAtMs: nsToMs(values.get('started_at_ns')),
@@ -155,18 +154,24 @@ function toReport(values: ReadonlyMap<string, string>, result: ExitResult, ended
       startedNs === undefined || endedNs === undefined
         ? undefined
         : Number((endedNs - startedNs) / 1_000_000n),
-    // One that took over has not reaped anything, and says nothing.
-    usage: !values.has('cpu_user_us')
-      ? undefined
-      : {
-          cpuUserMs: count(values, 'cpu_user_us') / 1000,
-          cpuSystemMs: count(values, 'cpu_sys_us') / 1000,
-          peakMemoryBytes: peakBytes > 0 ? peakBytes : count(values, 'max_rss_kib') * 1024,
-        },
+    usage: toUsage(values),
     logComplete: values.get('log_complete') === '1',
     leftoversKilled: count(values, 'leftovers_killed'),
     ...(values.has('memory_limit_hits') ? { memoryLimitHits: count(values, 'memory_limit_hits') } : {}),
   };
+}
+
+/** What was measured of it; undefined when nothing was: one that took over has not reaped anything. */
+function toUsage(values: ReadonlyMap<string, string>): RunUsage | undefined {
+  const peakBytes = count(values, 'memory_peak_bytes') || count(values, 'max_rss_kib') * 1024;
+  const usage: RunUsage = {
+    ...(values.has('cpu_user_us') && {
+      cpuUserMs: count(values, 'cpu_user_us') / 1000,
+      cpuSystemMs: count(values, 'cpu_sys_us') / 1000,
+    }),
+    ...((peakBytes > 0 || values.has('max_rss_kib')) && { peakMemoryBytes: peakBytes }),
+  };
+  return Object.keys(usage).length === 0 ? undefined : usage;
 }
 
 function parseLines(text: string): ReadonlyMap<string, string> {

@@ -10,7 +10,18 @@ import { readCapability, type Capability } from './capability-names.js';
 import { readDuration } from './units.js';
 import { describeValue, quote, suggest } from './words.js';
 
-type Reader<T> = (value: unknown) => { readonly value: T } | { readonly fault: string };
+/** What is wrong with one part of a value. */
+interface PartFault {
+  /** The way down to it: a name in a block, the index of an item. */
+  readonly part: string | number;
+  /** `unknown`: the name should not be there; `value`: what it is set to will not do. */
+  readonly kind: 'unknown' | 'value';
+  readonly message: string;
+}
+
+type Reader<T> = (
+  value: unknown,
+) => { readonly value: T } | { readonly fault: string } | { readonly faults: readonly PartFault[] };
 
 /**
  * A zod type around a plain function, so that every message is ours.
@@ -23,9 +34,22 @@ export function field<T>(read: Reader<T>, schema: Schema = {}) {
     .transform((value, context): T => {
       const result = value === undefined ? { fault: 'it is missing, and required' } : read(value);
       if ('value' in result) return result.value;
-      context.addIssue({ code: 'custom', message: result.fault });
+      if ('fault' in result) context.addIssue({ code: 'custom', message: result.fault });
+      else
+        for (const { part, kind, message } of result.faults)
+          context.addIssue({ code: 'custom', message, path: [part], params: { kind } });
       return z.NEVER;
     });
+}
+
+/** The parts of a value together, or all that is wrong with them: whoever mends one wants to know of the others. */
+function allOf<T>(
+  parts: readonly ({ readonly value: T } | { readonly fault: PartFault })[],
+): { readonly value: readonly T[] } | { readonly faults: readonly PartFault[] } {
+  const faults = parts.flatMap((part) => ('fault' in part ? [part.fault] : []));
+  return faults.length > 0
+    ? { faults }
+    : { value: parts.flatMap((part) => ('value' in part ? [part.value] : [])) };
 }
 
 function wanted(what: string, value: unknown): { fault: string } {
@@ -48,17 +72,17 @@ export const filledText = () =>
     return 'value' in result && result.value === '' ? { fault: 'it must not be empty' } : result;
   }, TEXT);
 
+function readItem(item: unknown, part: number): { value: string } | { fault: PartFault } {
+  const result = readText(item);
+  if ('value' in result) return result;
+  return { fault: { part, kind: 'value', message: `item ${part + 1}: ${result.fault}` } };
+}
+
 export const texts = () =>
   field(
-    (value): { value: readonly string[] } | { fault: string } => {
+    (value) => {
       if (!Array.isArray(value)) return wanted('a list of strings', value);
-      const list: string[] = [];
-      for (const [index, item] of value.entries()) {
-        const result = readText(item);
-        if ('fault' in result) return { fault: `item ${index + 1}: ${result.fault}` };
-        list.push(result.value);
-      }
-      return { value: list };
+      return allOf(value.map(readItem));
     },
     { type: 'array', items: TEXT },
   );
@@ -112,17 +136,19 @@ export const absolutePath = () =>
 
 /** Capabilities by name; `all` is kept as it is, since what it means is the agent's to say. */
 export const capabilities = () =>
-  field((value): { value: readonly (Capability | 'all')[] } | { fault: string } => {
+  field((value) => {
     if (!Array.isArray(value)) return wanted('a list of capabilities', value);
-    const list: (Capability | 'all')[] = [];
-    for (const item of value) {
-      if (typeof item !== 'string') return wanted('the name of a capability', item);
-      const read = readCapability(item);
-      if (typeof read === 'object') return read;
-      list.push(read);
-    }
-    return { value: list };
+    return allOf<Capability | 'all'>(value.map(readCapabilityItem));
   });
+
+function readCapabilityItem(
+  item: unknown,
+  part: number,
+): { value: Capability | 'all' } | { fault: PartFault } {
+  const read = typeof item === 'string' ? readCapability(item) : wanted('the name of a capability', item);
+  if (typeof read === 'string') return { value: read };
+  return { fault: { part, kind: 'value', message: read.fault } };
+}
 
 /** File mode bits, as umask(1) writes them. */
 export const octal = () =>
@@ -164,32 +190,34 @@ const LIMIT = /^(-1|unlimited|\d{1,15})(?::(-1|unlimited|\d{1,15}))?$/;
 
 /** A block or map of limits: `nofile = "1024:4096"` (soft:hard), `"4096"` for both, `"unlimited"`. */
 export const rlimits = () =>
-  field((value): { value: readonly Rlimit[] } | { fault: string } => {
+  field((value) => {
     // A block is a list of one in the tree.
     const block: unknown = Array.isArray(value) && value.length === 1 ? value[0] : value;
     if (typeof block !== 'object' || block === null || Array.isArray(block))
       return wanted('a block of limits such as { nofile = "1024:4096" }', value);
-    const list: Rlimit[] = [];
-    for (const [key, text] of Object.entries(block as Record<string, unknown>)) {
-      const name = RLIMIT_NAMES.find((candidate) => candidate === key);
-      if (name === undefined) {
-        const hint = suggest(key, RLIMIT_NAMES, 'they are');
-        return { fault: `there is no limit ${quote(key)}${hint === undefined ? '' : `; ${hint}`}` };
-      }
-      const match = LIMIT.exec(String(text));
-      if (match === null || (typeof text !== 'string' && typeof text !== 'number'))
-        return {
-          fault: `\`${key}\`: expected "SOFT:HARD", one number, or "unlimited", found ${describeValue(text)}`,
-        };
-      const [soft, hard] = [match[1], match[2] ?? match[1]].map((one) =>
-        one === 'unlimited' ? -1 : Number(one),
-      );
-      if (soft === undefined || hard === undefined || (hard !== -1 && (soft === -1 || soft > hard)))
-        return { fault: `\`${key}\`: the soft limit is above the hard one in ${describeValue(text)}` };
-      list.push({ name, soft, hard });
-    }
-    return { value: list };
+    return allOf(Object.entries(block).map(([key, text]) => readRlimit(key, text)));
   });
+
+function readRlimit(key: string, text: unknown): { value: Rlimit } | { fault: PartFault } {
+  const name = RLIMIT_NAMES.find((candidate) => candidate === key);
+  if (name === undefined) {
+    const hint = suggest(key, RLIMIT_NAMES, 'they are');
+    const message = `there is no limit ${quote(key)}${hint === undefined ? '' : `; ${hint}`}`;
+    return { fault: { part: key, kind: 'unknown', message } };
+  }
+  const wrong = (why: string): { fault: PartFault } => ({
+    fault: { part: key, kind: 'value', message: `\`${key}\`: ${why} ${describeValue(text)}` },
+  });
+  const match = LIMIT.exec(String(text));
+  if (match === null || (typeof text !== 'string' && typeof text !== 'number'))
+    return wrong('expected "SOFT:HARD", one number, or "unlimited", found');
+  const [soft, hard] = [match[1], match[2] ?? match[1]].map((one) =>
+    one === 'unlimited' ? -1 : Number(one),
+  );
+  if (soft === undefined || hard === undefined || (hard !== -1 && (soft === -1 || soft > hard)))
+    return wrong('the soft limit is above the hard one in');
+  return { value: { name, soft, hard } };
+}
 
 export const oneOf = <const T extends string>(...choices: readonly T[]) =>
   field(

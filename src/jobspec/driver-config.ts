@@ -93,6 +93,8 @@ export interface MockOutput {
 /** One fault of a config block. */
 export interface ConfigFault {
   readonly key: string;
+  /** What of the value it is about: a name in a block, the index of an item; undefined = all of it. */
+  readonly part?: string | number;
   /** `missing`: the block lacks the key; `unknown`: the key should not be there; `value`: its value will not do. */
   readonly kind: 'missing' | 'unknown' | 'value';
   readonly message: string;
@@ -278,8 +280,12 @@ function faultsOf(driver: DriverName, config: Readonly<Record<string, unknown>>)
   return result.error.issues.flatMap((issue) => {
     if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(driver, key));
     const key = String(issue.path[0]);
-    const kind = Object.hasOwn(config, key) ? 'value' : 'missing';
-    return [{ key, kind, message: `\`${key}\`: ${issue.message}`, hint: undefined }];
+    const fault = { key, message: `\`${key}\`: ${issue.message}`, hint: undefined };
+    const part = issue.path[1];
+    if (typeof part === 'symbol' || part === undefined)
+      return [{ ...fault, kind: Object.hasOwn(config, key) ? 'value' : 'missing' }];
+    const isUnknown = issue.code === 'custom' && issue.params?.['kind'] === 'unknown';
+    return [{ ...fault, part, kind: isUnknown ? 'unknown' : 'value' }];
   });
 }
 

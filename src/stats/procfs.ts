@@ -29,17 +29,30 @@ export function parseCpuacctMs(text: string | undefined): number | undefined {
   return usageNs === undefined ? undefined : usageNs / 1e6;
 }
 
+interface IoBytes {
+  readonly readBytes: number;
+  readonly writeBytes: number;
+}
+
 /** Bytes read and written over all devices, from the v2 `io.stat`; undefined when the file is not there. */
-export function parseIoStat(
-  text: string | undefined,
-): { readonly readBytes: number; readonly writeBytes: number } | undefined {
+export function parseIoStat(text: string | undefined): IoBytes | undefined {
   if (text === undefined) return undefined;
-  const sum = (key: string): number =>
-    [...text.matchAll(new RegExp(`\\b${key}=(\\d+)`, 'g'))].reduce(
-      (total, [, bytes]) => total + Number(bytes),
-      0,
-    );
+  const sum = (key: string): number => sumOf(text, new RegExp(`\\b${key}=(\\d+)`, 'g'));
   return { readBytes: sum('rbytes'), writeBytes: sum('wbytes') };
+}
+
+/**
+ * The same from the v1 `blkio.throttle.io_service_bytes`. Undefined also when it names no device: newer kernels count only where
+ * some group's speed is limited.
+ */
+export function parseBlkioBytes(text: string | undefined): IoBytes | undefined {
+  if (text === undefined || !/^\d+:\d+ /m.test(text)) return undefined;
+  const sum = (way: string): number => sumOf(text, new RegExp(`^\\d+:\\d+ ${way} (\\d+)$`, 'gm'));
+  return { readBytes: sum('Read'), writeBytes: sum('Write') };
+}
+
+function sumOf(text: string, form: RegExp): number {
+  return [...text.matchAll(form)].reduce((total, [, bytes]) => total + Number(bytes), 0);
 }
 
 /** Percent of the last 10 s in which some of the group waited, from a v2 `*.pressure` file. */

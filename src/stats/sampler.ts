@@ -12,6 +12,7 @@ import { leafPids, type CgroupLeaf } from '../executor/cgroup-leaf.js';
 import type { ProcessTable } from './process-table.js';
 import {
   cpuPercentBetween,
+  parseBlkioBytes,
   parseCpuacctMs,
   parseCpuStatMs,
   parseIoStat,
@@ -59,7 +60,7 @@ export class UsageSampler {
   }
 
   async #measure(): Promise<TaskUsage | undefined> {
-    const figures = readLeaf(this.#run.leaf) ?? (await this.#readProcesses());
+    const figures = readLeaf(this.#run.leaf()) ?? (await this.#readProcesses());
     if (figures === undefined) return undefined;
     const monoMs = this.#clock.monoMs();
     const before = this.#last;
@@ -131,7 +132,8 @@ const NOT_COUNTED = {
 /** What a sampler must know of its run. */
 export interface SampledRun {
   readonly runId: string;
-  readonly leaf: CgroupLeaf | undefined;
+  /** As it is now: limits that are asked for later bring it into more hierarchies. */
+  readonly leaf: () => CgroupLeaf | undefined;
   /** The leader as known now. */
   readonly leader: () => ProcessRef | undefined;
   readonly table: ProcessTable;
@@ -154,7 +156,9 @@ function readLeaf(leaf: CgroupLeaf | undefined): Figures | undefined {
     .map(parseThrottling)
     .find(({ periods }) => periods !== undefined);
   const memoryStat = v2('memory.stat') ?? v1('memory.stat');
-  const io = parseIoStat(v2('io.stat'));
+  // Of what is below the leaf as well, where the kernel says so; v2 always does.
+  const v1IoBytes = v1('blkio.throttle.io_service_bytes_recursive') ?? v1('blkio.throttle.io_service_bytes');
+  const io = parseIoStat(v2('io.stat')) ?? parseBlkioBytes(v1IoBytes);
   const pressure = {
     cpuPercent: parsePressure(v2('cpu.pressure')),
     memoryPercent: parsePressure(v2('memory.pressure')),

@@ -28,7 +28,7 @@ export interface TaskUsage {
   /** Of the memory charged to it: its own (anonymous), and of files. */
   readonly memoryRssBytes?: number | undefined;
   readonly memoryCacheBytes?: number | undefined;
-  /** Of block devices, since the start of the run. */
+  /** Of block devices, since the start of the run; on v1 since it has limits of I/O, and counted only then. */
   readonly ioReadBytes?: number | undefined;
   readonly ioWriteBytes?: number | undefined;
   /** Percent of the last 10 s in which something of it had to wait, for want of CPU, memory, or for a device. */

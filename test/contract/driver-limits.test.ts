@@ -3,7 +3,7 @@
  * refused, or told.
  */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
 import type { Driver, DriverHandle, TaskConfig } from '../../src/drivers/driver.js';
@@ -161,6 +161,28 @@ describe(`limits beyond memory and CPU (this host and user: ${mode}, ${usable} c
       t.diagnostic('no io controller for this user');
     }
     await handle.release();
+  });
+
+  it('what a task reads and writes of disks is counted once it has limits of that, also if it got them later', async (t) => {
+    const script = [
+      'echo ready; until [ -e "$NOMAD_ALLOC_DIR/go" ]; do sleep 0.01; done',
+      'dd if=/dev/zero of="$NOMAD_ALLOC_DIR/counted" bs=256k count=8 oflag=direct 2>&1; echo over; sleep 600',
+    ].join('\n');
+    const config = await task({}, script);
+    const env = { ...config.env, NOMAD_ALLOC_DIR: config.dirs.allocDir };
+    const handle = await start(world.driver(), { ...config, env });
+    const unmet = handle.changeLimits?.({ ...config.resources, ioWriteMib: 50 }) ?? [];
+    writeFileSync(join(config.dirs.allocDir, 'go'), '');
+    await world.says(config, /over/);
+    // File systems without a device of their own, as tmpfs, have major number 0.
+    const isOnDisk = statSync(config.dirs.allocDir).dev > 0xff;
+    if (unmet.length === 0 && controllers.has('io') && isOnDisk) {
+      const written = await until('it is counted', async () => (await handle.usage())?.ioWriteBytes);
+      assert.ok(written >= 2 * MIB, `${written} bytes`);
+    } else {
+      t.diagnostic('no io controller for this user, or no disk');
+    }
+    await end(handle);
   });
 
   for (const name of ['raw_exec', 'exec'] as const) {

@@ -55,7 +55,9 @@ const outcome: fc.Arbitrary<RunOutcome> = fc.oneof(
       startedAtMs: maybe(ms),
       endedAtMs: ms,
       ranForMs: maybe(ms),
-      usage: maybe(fc.record({ cpuUserMs: ms, cpuSystemMs: ms, peakMemoryBytes: fc.nat() })),
+      usage: maybe(
+        fc.record({ cpuUserMs: ms, cpuSystemMs: ms, peakMemoryBytes: fc.nat() }, { requiredKeys: [] }),
+      ),
       logComplete: fc.boolean(),
       leftoversKilled: count,
     }),

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { isAlive } from '../../src/base/host.js';
 import { until } from '../helpers/until.js';
-import { Cgroup, needs, V1_MEMORY, V2 } from './cgroups.js';
-import { Run, TOLD } from './harness.js';
+import { Cgroup, needs, V1_CPUACCT, V1_MEMORY, V2 } from './cgroups.js';
+import { Run, TOLD, type Values } from './harness.js';
 
 /** HOLDFAST_OOM_ROUNDS=250 is a thousand ends. */
 const OOM_ROUNDS = Number(process.env['HOLDFAST_OOM_ROUNDS'] ?? 5);
@@ -111,6 +111,56 @@ describe('cgroup v2 leaf', needs(V2, 'cgroup v2'), () => {
     await run.stop(0, 0);
     await run.exit();
     await until('the executor is gone', () => !isAlive(run.executor));
+  });
+});
+
+/** Seconds that a child of a task burns, which nobody reaps, so that nobody is told what it used. */
+const BURNT = 0.3;
+const BURN = [
+  'import os, signal, time',
+  'signal.signal(signal.SIGCHLD, signal.SIG_IGN)',
+  'if os.fork() == 0:',
+  `    while time.process_time() < ${BURNT}: pass`,
+  '    os._exit(0)',
+  'try: os.wait()',
+  'except ChildProcessError: print("burnt", flush=True)',
+].join('\n');
+
+function assertBurnt(exit: Values): void {
+  const cpuUs = Number(exit['cpu_user_us']) + Number(exit['cpu_sys_us']);
+  assert.ok(cpuUs >= 0.9 * BURNT * 1e6, JSON.stringify(exit));
+}
+
+describe('CPU time of a cgroup', needs(V2, 'cgroup v2'), () => {
+  it('is that of all that was in it, also of what nobody reaped', async () => {
+    await using cgroup = new Cgroup(V2);
+    await using run = await new Run({ sh: `python3 -c '${BURN}'`, cgroup: cgroup.dir }).started();
+    const exit = await run.exit();
+    assertBurnt(exit);
+    assert.ok(Number(exit['max_rss_kib']) > 0);
+  });
+
+  it('is on record after a take-over, with what was used before it', async () => {
+    await using cgroup = new Cgroup(V2);
+    const sh = `python3 -c '${BURN}'; exec sleep 1000`;
+    await using run = await new Run({ sh, cgroup: cgroup.dir }).started();
+    await run.logged('burnt\n');
+    await run.killExecutor();
+    assert.equal((await run.adopt()).status, TOLD.ok);
+    await run.stop(15, 60_000);
+    const exit = await run.exit();
+    assert.equal(exit['adopted'], '1');
+    assertBurnt(exit);
+    assert.equal(exit['max_rss_kib'], undefined);
+  });
+});
+
+describe('CPU time of a v1 cgroup', needs(V1_CPUACCT, 'cgroup v1 cpuacct'), () => {
+  it('is read where the task has joined it', async () => {
+    await using cgroup = new Cgroup(V1_CPUACCT);
+    const joinProcs = [join(cgroup.dir, 'tasks')];
+    await using run = await new Run({ sh: `python3 -c '${BURN}'`, joinProcs }).started();
+    assertBurnt(await run.exit());
   });
 });
 

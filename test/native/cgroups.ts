@@ -23,6 +23,7 @@ function usable(type: string, option: string): string | undefined {
 
 export const V2 = usable('cgroup2', 'rw');
 export const V1_MEMORY = usable('cgroup', 'memory');
+export const V1_CPUACCT = usable('cgroup', 'cpuacct');
 /** For tests that cannot do without it. */
 export const needs = (mount: string | undefined, what: string): { skip: string | false } => ({
   skip: mount === undefined ? `no ${what} hierarchy that we may write to` : false,

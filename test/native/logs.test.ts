@@ -331,7 +331,7 @@ describe('trouble with the disk', () => {
         sh: `echo first; ${waitFor('one')}; seq 1 60000; : > written; ${waitFor('two')}; echo last; exit 9`,
       }).started();
       await until('the first line is there', () => run.log() === 'first\n');
-      await withDisk(run, 'splice,pwrite64:error=EIO', async () => {
+      await withDisk(run, 'pwrite64:error=EIO', async () => {
         const client = await run.client();
         writeFileSync(join(base.root, 'one'), '');
         await until('the task has written all', () => existsSync(join(base.root, 'written')));
@@ -371,7 +371,7 @@ describe('trouble with the disk', () => {
       // No faster than that: what rotates away before the disk is slow could not be counted.
       await using run = await new Run({ sh: 'echo first; while :; do echo line; done' }).started();
       await until('the first line is there', () => run.log().startsWith('first\n'));
-      await withDisk(run, 'splice:delay_enter=100000', async () => {
+      await withDisk(run, 'pwrite64:delay_enter=100000', async () => {
         const client = await run.client();
         assert.equal((await client.statusText())['state'], 'running');
         await run.stop(0, 0);
@@ -379,6 +379,27 @@ describe('trouble with the disk', () => {
         assert.deepEqual([exit['signal'], exit['log_complete'], exit['stdout_dropped']], ['9', '1', '0']);
         assert.equal(String(run.log().length), exit['stdout_bytes']);
       });
+    },
+  );
+
+  it(
+    'G30: a disk that is slow to make files is no disk that does not answer',
+    { skip: NO_STRACE },
+    async () => {
+      await using base = new Run();
+      await using run = await new Run({
+        cwd: base.root,
+        sh: 'echo first; until [ -e one ]; do sleep 0.01; done; seq 1 20000; echo end',
+        log: { maxBytes: 1000, maxFiles: 1000 },
+      }).started();
+      await until('the first line is there', () => run.log() === 'first\n');
+      // One chunk goes into more than thirty.
+      await withDisk(run, 'openat:delay_enter=60000', async () => {
+        writeFileSync(join(base.root, 'one'), '');
+        const exit = await run.exit();
+        assert.deepEqual([exit['stdout_dropped'], exit['log_complete']], ['0', '1']);
+      });
+      assert.ok(run.log().endsWith('\nend\n'));
     },
   );
 });

@@ -315,7 +315,13 @@ export const RunList = named(
       Pid: z.int().positive().nullable(),
       Exit: Exit.nullable(),
       Error: text,
-      Usage: z.object({ CPUUserMs: amount, CPUSystemMs: amount, PeakMemoryBytes: count }).nullable(),
+      Usage: z
+        .object({
+          CPUUserMs: amount.nullable(),
+          CPUSystemMs: amount.nullable(),
+          PeakMemoryBytes: count.nullable(),
+        })
+        .nullable(),
       LogComplete: flag.nullable(),
       LeftoversKilled: count,
       MemoryLimitHits: count.nullable(),

@@ -22,10 +22,11 @@ export interface Run {
   readonly Exit: ExitJson | null;
   /** Why it did not start; '' otherwise. */
   readonly Error: string;
+  /** Null altogether while it is open; what nobody measured is null. */
   readonly Usage: {
-    readonly CPUUserMs: number;
-    readonly CPUSystemMs: number;
-    readonly PeakMemoryBytes: number;
+    readonly CPUUserMs: number | null;
+    readonly CPUSystemMs: number | null;
+    readonly PeakMemoryBytes: number | null;
   } | null;
   /** False when bytes at the tail of its output may be missing; null while it is open. */
   readonly LogComplete: boolean | null;

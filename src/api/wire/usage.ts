@@ -50,7 +50,7 @@ export interface TaskResourceUsage {
     readonly OOMKills: number | null;
     readonly CPUUserMs: number | null;
     readonly CPUSystemMs: number | null;
-    /** Of block devices, since the start of the run. */
+    /** Of block devices, since the start of the run; on v1 since it has limits of I/O, and counted only then. */
     readonly IOReadBytes: number | null;
     readonly IOWriteBytes: number | null;
     /** Percent of the last 10 s in which something of it waited for it; null where the kernel does not say. */

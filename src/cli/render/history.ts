@@ -45,6 +45,7 @@ function reasonBelow(run: Run | undefined, look: Look): string[] {
 
 function cellsOf(run: Run, look: Look): Cell[] {
   const startedMs = run.StartedAt === null ? undefined : rfc3339ToMs(run.StartedAt);
+  const peakBytes = run.Usage?.PeakMemoryBytes ?? undefined;
   // Of an attempt that came to nothing, when it was made.
   const whenMs = startedMs ?? rfc3339ToMs(run.IntendedAt);
   return [
@@ -54,7 +55,7 @@ function cellsOf(run: Run, look: Look): Cell[] {
     { text: whenMs === undefined ? NONE : formatDateTime(whenMs) },
     { text: ranFor(run, startedMs, look.nowMs) },
     exitCell(run),
-    { text: run.Usage === null ? NONE : formatMemory(run.Usage.PeakMemoryBytes) },
+    { text: peakBytes === undefined ? NONE : formatMemory(peakBytes) },
     { text: reasonOf(run), tone: 'dim' },
   ];
 }

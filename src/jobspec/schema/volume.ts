@@ -48,7 +48,7 @@ export const VOLUME_MOUNT = {
       json: 'Destination',
       type: 'string',
       required: true,
-      doc: 'Where the task sees it, absolute. Only a driver with a root of its own (`exec`) can mount.',
+      doc: 'Where the task sees it, absolute, outside of `/dev`, `/proc` and `/sys`: a task has its own there. Only a driver with a root of its own (`exec`) can mount.',
     }),
     read_only: one(bool, {
       json: 'ReadOnly',

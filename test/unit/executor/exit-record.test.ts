@@ -91,12 +91,22 @@ describe('exit record', () => {
   }
 
   it('of an adopted run may say unknown, and what was not measured is not said', () => {
-    const { cpu_user_us: cpu, ...values } = { ...ENDED, result: 'unknown', reason: 'supervision_lost' };
-    assert.equal(cpu, ENDED.cpu_user_us);
-    const read = parseExitRecord(sealed(values));
-    assert.ok(read.kind === 'ok' && read.value.kind === 'ended');
-    assert.equal(read.value.report.result.kind, 'unknown');
-    assert.equal(read.value.report.usage, undefined);
+    const { cpu_user_us: user, cpu_sys_us: system, max_rss_kib: rss, ...nothing } = ENDED;
+    const cases: readonly [Values, unknown][] = [
+      [nothing, undefined],
+      [{ ...nothing, memory_peak_bytes: 12345 }, { peakMemoryBytes: 12345 }],
+      [
+        { ...nothing, cpu_user_us: user, cpu_sys_us: system },
+        { cpuUserMs: 1.5, cpuSystemMs: 0.5 },
+      ],
+      [{ ...nothing, max_rss_kib: rss }, { peakMemoryBytes: 4096 }],
+    ];
+    for (const [values, usage] of cases) {
+      const read = parseExitRecord(sealed({ ...values, result: 'unknown', reason: 'supervision_lost' }));
+      assert.ok(read.kind === 'ok' && read.value.kind === 'ended');
+      assert.equal(read.value.report.result.kind, 'unknown');
+      assert.deepEqual(read.value.report.usage, usage);
+    }
   });
 
   it('tells a failed start apart from an end', () => {

@@ -104,6 +104,12 @@ describe('parseRawExecConfig', () => {
       { command: 'sh', ulimit: { nofile: '9:1' } },
       '`ulimit`: `nofile`: the soft limit is above the hard one in the string "9:1"',
     ],
+    [
+      { command: 'sh', args: [[], 'x', {}], ulimit: { nofil: '1', core: '1', nproc: '10:5' } },
+      '`args`: item 1: expected a string, found a list; `args`: item 3: expected a string, found a map; ' +
+        '`ulimit`: there is no limit "nofil"; did you mean `nofile`?; ' +
+        '`ulimit`: `nproc`: the soft limit is above the hard one in the string "10:5"',
+    ],
     [{ command: 'sh', umask: '9' }, '`umask`: expected an octal mask such as "027", found the string "9"'],
     [{ command: 'sh', argz: [] }, 'driver raw_exec has no key `argz` (did you mean `args`?)'],
     [
@@ -170,6 +176,13 @@ describe('capabilities', () => {
     assert.match(
       messageOf(() => parseExecConfig({ command: 'x', cap_add: ['CAP_NET_ADMN'] }, 'a')),
       /`cap_add`: there is no capability "CAP_NET_ADMN"; did you mean `net_admin`\?$/,
+    );
+  });
+
+  it('are told of all at once', () => {
+    assert.match(
+      messageOf(() => parseExecConfig({ command: 'x', cap_add: ['NO_SUCH', 'kill', 7] }, 'a')),
+      /`cap_add`: there is no capability "NO_SUCH"; `cap_add`: expected the name of a capability, found the number 7$/,
     );
   });
 });

@@ -3,8 +3,10 @@ import { describe, it } from 'node:test';
 import fc from '../../helpers/properties.js';
 import {
   cpuPercentBetween,
+  parseBlkioBytes,
   parseCpuacctMs,
   parseCpuStatMs,
+  parseIoStat,
   parseKeyed,
   parseMemoryLimit,
   parseNumber,
@@ -28,6 +30,17 @@ describe('usage texts of the kernel', () => {
     const v1 = 'nr_periods 7\nnr_throttled 3\nthrottled_time 2500000\n';
     assert.deepEqual(parseThrottling(v1), { periods: 3, ms: 2.5 });
     assert.deepEqual(parseThrottling('usage_usec 9\n'), { periods: undefined, ms: undefined });
+  });
+
+  it('tell the bytes of all block devices, of v2 and of v1', () => {
+    const v2 = '254:0 rbytes=4096 wbytes=2097152 rios=1 wios=8\n8:0 rbytes=1 wbytes=2 rios=1 wios=1\n';
+    assert.deepEqual(parseIoStat(v2), { readBytes: 4097, writeBytes: 2097154 });
+    const device = (id: string, read: number, write: number): string =>
+      `${id} Read ${read}\n${id} Write ${write}\n${id} Sync 9\n${id} Discard 7\n${id} Total ${read + write}\n`;
+    const v1 = `${device('254:0', 4096, 2097152)}${device('8:0', 1, 2)}Total 2101251\n`;
+    assert.deepEqual(parseBlkioBytes(v1), { readBytes: 4097, writeBytes: 2097154 });
+    assert.equal(parseBlkioBytes('Total 0\n'), undefined);
+    assert.equal(parseBlkioBytes(undefined), undefined);
   });
 
   it('that are not there or not numbers are undefined, never 0', () => {
