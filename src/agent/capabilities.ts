@@ -91,10 +91,10 @@ function cureFor(controller: string, { cgroups, uid }: HostSeen): string {
   const seen = seenOf(cgroups.missing);
   if (uid !== 0 && cgroups.delegated.length > 0) {
     const own = cgroups.missing.filter((text) => isAbout(text, controller));
-    return `the cgroup delegated to the agent lets it have no ${controller} controller: delegate it (Delegate=yes in its unit) with nobody else in it, or start the agent as root${seenOf(own)}`;
+    return `the cgroup delegated to the agent lets it have no ${controller} controller: delegate it (Delegate=yes and DelegateSubgroup=holdfast-agent in its unit) with nobody else in it, or start the agent as root${seenOf(own)}`;
   }
   if (uid !== 0)
-    return `start the agent as root, or in a cgroup that is delegated to its user (Delegate=yes in its unit, docs/service.md)${seen}`;
+    return `start the agent as root, or in a cgroup that is delegated to its user (Delegate=yes and DelegateSubgroup=holdfast-agent in its unit, docs/service.md)${seen}`;
   if (cgroups.mode === 'none') {
     return `mount cgroup2 writable at /sys/fs/cgroup; in a container, start it with a writable cgroup of its own${seen}`;
   }

@@ -3,7 +3,7 @@
  * does not is said, not thrown.
  */
 import { accessSync, constants, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { describeError, errnoOf } from '../base/errors.js';
 import { checkReach, EXECUTORS, NO_OWN_GROUPS, type OwnGroup, type OwnGroups } from './cgroup-own.js';
 
@@ -104,8 +104,8 @@ export function makeRoots(
   }
   const top = mounts.unified === undefined ? undefined : tops.get(mounts.unified);
   if (mounts.unified !== undefined && top !== undefined) {
-    if (own.get(mounts.unified)?.dir === top) makeRoom(top, mounts.v1, missing);
-    enableControllers(top, root, mounts.v1, missing);
+    const isInside = own.get(mounts.unified)?.dir === top;
+    if (!isInside || makeRoom(top, mounts.v1, missing)) enableControllers(top, root, mounts.v1, missing);
   }
   const delegated = [...tops].flatMap(([mount, dir]) => (own.get(mount)?.subtree === dir ? [dir] : []));
   return { unified, v1, onDemand, roots: [...new Set(roots)], delegated };
@@ -131,24 +131,33 @@ function makeRoot(root: string, mount: string, own: OwnGroup | undefined): strin
 /**
  * Moves this process out of the top of its subtree, into a child of it. Nobody else is moved: others that are there were not
  * handed over, and without controllers the tree still finds and kills what a task has started.
+ * Nor out of a service: systemd puts it there at each start, which fails where controllers are handed on, and they are as long
+ * as a task runs (seen with systemd 257). An agent without limits is better than one that does not come back.
+ * @returns false when controllers must not, or cannot, be handed on
  */
-function makeRoom(top: string, v1: ReadonlyMap<string, string>, missing: string[]): void {
+function makeRoom(top: string, v1: ReadonlyMap<string, string>, missing: string[]): boolean {
   const enabled = readWords(top, 'cgroup.subtree_control');
   const wanted = readWords(top, 'cgroup.controllers').filter(
     (controller) => isLimiting(controller, v1) && !enabled.includes(controller),
   );
-  if (wanted.length === 0) return;
+  if (wanted.length === 0) return true;
   const others = readWords(top, 'cgroup.procs').filter((pid) => pid !== String(process.pid));
   if (others.length > 0) {
     missing.push(`cgroup v2: not only the agent is in ${top}, but also pid ${others.join(', ')}`);
-    return;
+    return false;
+  }
+  if (top.endsWith('.service')) {
+    missing.push(`cgroup v2: the unit ${basename(top)} has no DelegateSubgroup=${AGENT_GROUP}`);
+    return false;
   }
   try {
     const child = join(top, AGENT_GROUP);
     makeDirectory(child);
     writeFileSync(join(child, 'cgroup.procs'), String(process.pid));
+    return true;
   } catch (error) {
     missing.push(`cgroup v2: ${describeError(error)}`);
+    return false;
   }
 }
 

@@ -9,7 +9,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AgentError, describeError, errnoOf } from '../base/errors.js';
-import { removeTree, type CgroupLeaf } from './cgroup-leaf.js';
+import { removeTree, V1_JOIN_FILE, type CgroupLeaf } from './cgroup-leaf.js';
 import type { CgroupLimits } from './cgroup-limits.js';
 import { EXECUTORS, NO_OWN_GROUPS, readOwnGroups, type OwnGroups } from './cgroup-own.js';
 import {
@@ -43,11 +43,6 @@ export interface CreatedLeaf extends PlannedLeaf {
   readonly unmet: readonly UnmetLimit[];
 }
 
-/**
- * By which a process of one thread joins a v1 group. Not `cgroup.procs`: a write to that waits for a grace period of RCU,
- * some 10 ms (measured), because a process of several threads must be held still.
- */
-export const V1_JOIN_FILE = 'tasks';
 /** Of all cgroups of this agent, unless it is configured otherwise: at the top of the hierarchy, beside system.slice. */
 export const DEFAULT_CGROUP_ROOT = 'holdfast.slice';
 /** NAME_MAX is 255 bytes; the ids around a task's name take 18. */
@@ -292,11 +287,6 @@ export class Cgroups {
     const memoryEvents = join(dir, 'memory.events');
     return { memoryEvents, memoryPeak: join(dir, 'memory.peak'), memoryHits: memoryEvents };
   }
-}
-
-/** By which the first process of a run joins the v1 groups of its leaf. */
-export function joinFilesOf(leaf: CgroupLeaf | undefined): string[] {
-  return (leaf?.v1 ?? []).map((dir) => join(dir, V1_JOIN_FILE));
 }
 
 /** Name of a run's leaf: readable, unique, and one path component whatever the task is called. */

@@ -113,7 +113,7 @@ describe('a subtree that was handed over', () => {
 
   it('G27: holds our root, and the agent goes out of the way of controllers', () => {
     const pid = String(process.pid);
-    const top = group('x.service', {
+    const top = group('x.scope', {
       'cgroup.controllers': 'cpu memory hugetlb',
       'cgroup.procs': `${pid}\n`,
     });
@@ -127,17 +127,24 @@ describe('a subtree that was handed over', () => {
 
   it('lets the agent be where it is when that helps nobody, and says who is in the way', () => {
     const files = { 'cgroup.controllers': 'memory', 'cgroup.procs': `1\n${process.pid}\n` };
-    const shared = group('x.service', files);
+    const shared = group('x.scope', files);
     const cgroups = open(shared, shared);
     assert.ok(
-      cgroups.missing.some((text) => /not only the agent is in .*x\.service, but also pid 1$/.test(text)),
+      cgroups.missing.some((text) => /not only the agent is in .*x\.scope, but also pid 1$/.test(text)),
     );
     assert.equal(existsSync(join(shared, 'holdfast-agent')), false);
     const below = group('y.service', { ...files, 'cgroup.procs': '' });
     const child = group('y.service/holdfast-agent');
     assert.deepEqual(open(below, child).delegated, [below]);
     assert.equal(readFileSync(join(child, 'cgroup.procs'), 'utf8'), '');
-    const without = group('z.service', {
+    // systemd could not start it again beside tasks that run on.
+    const service = group('w.service', { ...files, 'cgroup.procs': `${process.pid}\n` });
+    assert.ok(
+      open(service, service).missing.some((text) => text.includes('DelegateSubgroup=holdfast-agent')),
+    );
+    assert.equal(existsSync(join(service, 'holdfast-agent')), false);
+    assert.equal(readFileSync(join(service, 'cgroup.subtree_control'), 'utf8'), '');
+    const without = group('z.scope', {
       'cgroup.controllers': 'hugetlb',
       'cgroup.procs': `${process.pid}\n`,
     });
