@@ -127,6 +127,7 @@ describe('a task that is shut in, under an agent', { timeout: 240_000 }, () => {
       shown,
       new RegExp(`isolation: own ${own.join(' ')}, user \\S+, no new privileges, seccomp, `),
     );
+    assert.match(shown, /; umask 0027, nice 5, oom_score_adj 100, ulimit nofile 256:512; /);
     const inspected = await agent.cli(['inspect', 'box/g/t']);
     const { Holdfast } = JSON.parse(inspected.stdout) as {
       Holdfast: { Running: readonly { AllocID: string; RunID: string; InForce: InForceJson }[] };

@@ -6,11 +6,49 @@ import { plural } from './text.js';
 /** Every capability Linux has: root that nothing was taken from. */
 const ALL_CAPABILITIES = 36;
 
-/** One line: `own mount pid, user nobody, no new privileges, 3 capabilities; limits memory 64 MiB, pids 50`. */
-export function describeInForce(seen: InForceJson): string {
+/** What a task has of these that asks for nothing else. */
+const USUAL = { umask: '0022', nice: 0, oomScoreAdj: 0 } as const;
+
+/**
+ * One line: `own mount pid, user nobody, no new privileges, 3 capabilities; umask 0027, ulimit nofile 256:512; limits
+ * memory 64 MiB, pids 50`.
+ * @param config of the task, as its job file has it: of sixteen limits of setrlimit(2) those are told that it names
+ */
+export function describeInForce(seen: InForceJson, config: Readonly<Record<string, unknown>> = {}): string {
   const limits = limitsOf(seen.Limits);
+  const attributes = attributesOf(seen, limitNames(config['ulimit']));
   const unlimited = seen.Cgroups.length === 0 ? 'no limits: no cgroup' : 'no limits';
-  return [...isolationOf(seen), limits.length === 0 ? unlimited : `limits ${limits.join(', ')}`].join('; ');
+  return [
+    ...isolationOf(seen),
+    ...(attributes.length === 0 ? [] : [attributes.join(', ')]),
+    limits.length === 0 ? unlimited : `limits ${limits.join(', ')}`,
+  ].join('; ');
+}
+
+/** Of the process itself: nothing, unless something is not as usual. */
+function attributesOf({ Process: process }: InForceJson, names: readonly string[]): string[] {
+  if (process === null) return [];
+  const { Umask, Nice, OOMScoreAdj, Rlimits } = process;
+  const rlimits = names.flatMap((name) => {
+    const limit = Rlimits[name];
+    if (limit === undefined) return [];
+    const [soft, hard] = [limit.Soft, limit.Hard].map((value) =>
+      value === null ? 'unlimited' : String(value),
+    );
+    return [`${name} ${soft === hard ? '' : `${soft ?? ''}:`}${hard ?? ''}`];
+  });
+  return [
+    ...(Umask === USUAL.umask ? [] : [`umask ${Umask}`]),
+    ...(Nice === null || Nice === USUAL.nice ? [] : [`nice ${Nice}`]),
+    ...(OOMScoreAdj === null || OOMScoreAdj === USUAL.oomScoreAdj ? [] : [`oom_score_adj ${OOMScoreAdj}`]),
+    ...(rlimits.length === 0 ? [] : [`ulimit ${rlimits.join(' ')}`]),
+  ];
+}
+
+/** A block is a map, or a list of one. */
+function limitNames(ulimit: unknown): string[] {
+  const block: unknown = Array.isArray(ulimit) ? ulimit[0] : ulimit;
+  return typeof block === 'object' && block !== null ? Object.keys(block) : [];
 }
 
 function isolationOf({ Process: process }: InForceJson): string[] {

@@ -27,7 +27,8 @@ export interface LogTail {
   readonly lines: readonly string[];
 }
 
-export type AllocDetails = Pick<Allocation, 'TaskStates' | 'AllocatedResources'>;
+export type AllocDetails = Pick<Allocation, 'TaskStates' | 'AllocatedResources'> &
+  Partial<Pick<Allocation, 'Job'>>;
 
 /** A job that was launched by another. */
 export interface Launch {
@@ -184,10 +185,20 @@ function allocLines({ rows, details }: StatusData, look: Look): string[] {
     }
     if (row.task === undefined) continue;
     lines.push(taskLine(row, look));
-    const seen = details?.[alloc.ID]?.TaskStates[row.task]?.Holdfast.InForce;
-    if (seen !== undefined) lines.push(...inForceLines(describeInForce(seen), look));
+    const detail = details?.[alloc.ID];
+    const seen = detail?.TaskStates[row.task]?.Holdfast.InForce;
+    if (seen !== undefined) lines.push(...inForceLines(describeInForce(seen, configOf(detail, row)), look));
   }
   return lines;
+}
+
+/** What the version of the job that the alloc runs says of the task; undefined when that is no longer on record. */
+function configOf(
+  detail: AllocDetails | undefined,
+  { alloc, task }: PsRow,
+): Readonly<Record<string, unknown>> | undefined {
+  const group = detail?.Job?.TaskGroups.find(({ Name }) => Name === alloc.TaskGroup);
+  return group?.Tasks.find(({ Name }) => Name === task)?.Config;
 }
 
 /** Where the ports of an alloc are. Nothing of it is cut off. */
