@@ -62,7 +62,11 @@ export function applyLimits(leaf: CgroupLeaf, limits: CgroupLimits, mode: 'fresh
   const files = new LeafFiles(leaf);
   // v1 keeps memory below memory and swap together: that one goes out of the way while memory changes.
   if (mode === 'change') files.trySet(files.v1(V1_MEMORY_AND_SWAP), '-1');
-  for (const file of limitFiles(limits)) tell(file.limit, file.what, applyOne(files, file, mode));
+  for (const file of limitFiles(limits)) {
+    const kept = mode === 'change' && file.what === 'memory' ? keptMemory(files, limits) : undefined;
+    if (kept === undefined) tell(file.limit, file.what, applyOne(files, file, mode));
+    else unmet.push({ limit: file.limit, why: kept });
+  }
   tell('memory_swap', 'swap', applySwap(files, limits.swapMax, mode));
   return [...unmet, ...applyIo(files, limits, mode)];
 }
@@ -71,7 +75,7 @@ export function applyLimits(leaf: CgroupLeaf, limits: CgroupLimits, mode: 'fresh
 export function readLimits(leaf: CgroupLeaf): LimitsInForce {
   const files = new LeafFiles(leaf);
   return {
-    memoryMaxBytes: amount(files.read('memory.limit_in_bytes') ?? files.read('memory.max')),
+    memoryMaxBytes: memoryLimit(files),
     memoryReserveBytes: amount(files.read('memory.soft_limit_in_bytes') ?? files.read('memory.low')),
     cpuQuotaPercent: readQuota(files),
     cpuShares: amount(files.read('cpu.shares')),
@@ -81,6 +85,10 @@ export function readLimits(leaf: CgroupLeaf): LimitsInForce {
     cpus: readCores(files),
     ...readIo(files),
   };
+}
+
+function memoryLimit(files: LeafFiles): number | undefined {
+  return amount(files.read('memory.limit_in_bytes') ?? files.read('memory.max'));
 }
 
 /** Undefined = no limit, or what the kernel writes for none. */
@@ -161,6 +169,16 @@ function limitFiles(limits: CgroupLimits): LimitFile[] {
   ];
 }
 
+/** @returns why the limit that memory has is not changed, which it is not while more is in use; undefined = it can be */
+function keptMemory(files: LeafFiles, { memoryMaxBytes }: CgroupLimits): string | undefined {
+  if (memoryMaxBytes === undefined) return undefined;
+  const used = Number(files.read('memory.current') ?? files.read('memory.usage_in_bytes') ?? 0);
+  if (used <= memoryMaxBytes) return undefined;
+  const before = memoryLimit(files);
+  const state = before === undefined ? 'is not limited' : `stays limited to ${before} bytes`;
+  return `memory ${state}: ${used} bytes are in use, more than the ${memoryMaxBytes} it may have`;
+}
+
 /** @returns why it is not in force */
 function applyOne(files: LeafFiles, limit: LimitFile, mode: 'fresh' | 'change'): string | undefined {
   const v1 = files.v1(limit.v1.file);
@@ -170,10 +188,6 @@ function applyOne(files: LeafFiles, limit: LimitFile, mode: 'fresh' | 'change'):
   if (path === undefined) return `this host offers no ${limit.controller} controller`;
   // pids.max knows no number for "none", in either version.
   const wanted = String(value ?? (limit.limit === 'pids' ? 'max' : none));
-  if (mode === 'change' && limit.what === 'memory' && value !== undefined) {
-    const used = Number(files.read('memory.current') ?? files.read('memory.usage_in_bytes') ?? 0);
-    if (used > Number(value)) return `${used} bytes are in use, more than the ${value} it may have`;
-  }
   try {
     const seen = files.set(path, wanted);
     return isSame(seen, wanted) ? undefined : `the kernel made ${seen} of ${wanted}`;
