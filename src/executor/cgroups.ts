@@ -1,7 +1,8 @@
 /**
  * Owns the cgroups of this host that are ours: `<root>/<alloc>.<task>.<run>` for a workload, `<root>/executors` for
  * executors, in every hierarchy that helps. Creates, limits, kills and removes; what cannot be had is said, not
- * thrown. Its calls are synchronous where they take microseconds (cgroup files are memory).
+ * thrown. Its calls are synchronous where they take microseconds (cgroup files are memory). A little over 300 lines because what the
+ * host offers, and what is made of it, stand together.
  *
  * hybrid: controllers are on v1; the v2 tree beside them has cgroup.kill, cgroup.events and cgroup.freeze.
  */
