@@ -4,7 +4,7 @@ import type { CgroupFeature, Cgroups } from '../executor/cgroups.js';
 import type { HostIsolation } from '../executor/host-isolation.js';
 
 export interface HostSeen {
-  readonly cgroups: Pick<Cgroups, 'mode' | 'controllers' | 'features' | 'missing'>;
+  readonly cgroups: Pick<Cgroups, 'mode' | 'controllers' | 'features' | 'missing' | 'delegated'>;
   readonly uid: number;
   readonly isolation: HostIsolation;
 }
@@ -43,8 +43,8 @@ export function decideCapabilities({ cgroups, uid, isolation }: HostSeen): reado
     limit('limit disk I/O', 'io', 'io_read and io_write have no effect'),
     feature('share disks by weight', 'io_weight', 'io', {
       how: 'by the I/O scheduler bfq, or iocost, on disks that use it',
-      without: 'io_weight has no effect',
-      cure: 'use a kernel with CONFIG_IOSCHED_BFQ or CONFIG_BLK_CGROUP_IOCOST',
+      without: 'io_weight has no effect: no disk shares itself by weight',
+      cure: 'choose the I/O scheduler bfq (echo bfq > /sys/block/DISK/queue/scheduler), or on cgroup v2 turn on iocost (io.cost.qos), and start the agent anew; the kernel needs CONFIG_IOSCHED_BFQ or CONFIG_BLK_CGROUP_IOCOST',
     }),
     limit('notice OOM kills', 'memory', 'a task killed for want of memory looks like any SIGKILL'),
     {
@@ -88,12 +88,27 @@ function shutIn({ fault, namespaces, userNamespace, seccomp }: HostIsolation): r
 }
 
 function cureFor(controller: string, { cgroups, uid }: HostSeen): string {
-  const [first, ...more] = cgroups.missing;
-  const others = more.length === 0 ? '' : `; and ${more.length} more like it`;
-  const seen = first === undefined ? '' : ` (${first}${others})`;
-  if (uid !== 0) return `start the agent as root: an ordinary user may not make cgroups${seen}`;
+  const seen = seenOf(cgroups.missing);
+  if (uid !== 0 && cgroups.delegated.length > 0) {
+    const own = cgroups.missing.filter((text) => isAbout(text, controller));
+    return `the cgroup delegated to the agent lets it have no ${controller} controller: delegate it (Delegate=yes and DelegateSubgroup=holdfast-agent in its unit) with nobody else in it, or start the agent as root${seenOf(own)}`;
+  }
+  if (uid !== 0)
+    return `start the agent as root, or in a cgroup that is delegated to its user (Delegate=yes and DelegateSubgroup=holdfast-agent in its unit, docs/service.md)${seen}`;
   if (cgroups.mode === 'none') {
     return `mount cgroup2 writable at /sys/fs/cgroup; in a container, start it with a writable cgroup of its own${seen}`;
   }
   return `the kernel offers no ${controller} controller here: enable it at boot (cgroup_enable=${controller}), or let it into cgroup.subtree_control from the top down${seen}`;
+}
+
+/** The first of them, for people. */
+function seenOf([first, ...more]: readonly string[]): string {
+  const others = more.length === 0 ? '' : `; and ${more.length} more like it`;
+  return first === undefined ? '' : ` (${first}${others})`;
+}
+
+/** Whether what is missing is this controller, or whatever there is in the v2 tree. */
+function isAbout(text: string, controller: string): boolean {
+  const name = controller === 'io' ? '(?:io|blkio)' : controller;
+  return text.startsWith('cgroup v2: ') || new RegExp(`^cgroup (?:v\\d )?${name}\\b`).test(text);
 }

@@ -9,7 +9,6 @@ import { USUAL_USER_RULES } from '../taskrunner/hooks/validate.js';
 import { DEFAULT_STORE_LIMITS, type StoreLimits } from '../state/limits.js';
 import type { CollectorLimits } from '../scheduler/collector.js';
 import type { ExecSettings } from '../drivers/exec.js';
-import { DEFAULT_CGROUP_ROOT } from '../executor/cgroups.js';
 import { readGid, readTls, readTokens } from './access.js';
 import type { HostVolume } from '../taskrunner/hooks/volumes.js';
 import type { FileSettings } from './config-file.js';
@@ -31,8 +30,8 @@ export interface AgentConfig {
   readonly logLevel: LogLevel;
   /** Cap on every task's kill_timeout. Default 30 s, as Nomad's client. */
   readonly maxKillTimeoutMs: number;
-  /** Name of the cgroup, at the top of the hierarchy, that holds everything of ours. */
-  readonly cgroupRoot: string;
+  /** Name of the cgroup, at the top of the hierarchy, that holds everything of ours; undefined = see `Cgroups.open`. */
+  readonly cgroupRoot: string | undefined;
   readonly nodeName: string | undefined;
   readonly datacenter: string;
   readonly meta: Readonly<Record<string, string>>;
@@ -87,7 +86,7 @@ export async function readAgentConfig(
     socketGid: file.socket_group === undefined ? undefined : await readGid(file.socket_group),
     logLevel: parseLevel(options.logLevel ?? file.log_level ?? 'info'),
     maxKillTimeoutMs: file.max_kill_timeout ?? 30_000,
-    cgroupRoot: env['HOLDFAST_CGROUP_ROOT'] ?? file.cgroup_root ?? DEFAULT_CGROUP_ROOT,
+    cgroupRoot: env['HOLDFAST_CGROUP_ROOT'] ?? file.cgroup_root,
     nodeName: file.name,
     datacenter: file.datacenter ?? 'dc1',
     meta: file.meta ?? {},

@@ -62,6 +62,7 @@ export function gatherNodeFacts(input: {
     socket: config.socket,
     nodeVersion: process.version,
     cgroupMode: input.cgroups.mode,
+    cgroupsDelegated: input.cgroups.delegated,
     capabilities: decideCapabilities({
       cgroups: input.cgroups,
       uid: process.getuid?.() ?? 0,

@@ -21,6 +21,7 @@ export function inForceToWire(seen: InForce, passwd = readPasswd()): InForceJson
       CPUs: limits.cpus ?? null,
       Pids: limits.pidsMax ?? null,
       IOWeight: limits.ioWeight ?? null,
+      IOWeightIdle: limits.ioWeightIdle ?? null,
       IOReadBps: limits.ioReadBps ?? null,
       IOWriteBps: limits.ioWriteBps ?? null,
     },

@@ -88,6 +88,7 @@ export function nodeToWire(operations: AgentOperations): Node {
       Socket: facts.socket,
       NodeVersion: facts.nodeVersion,
       CgroupMode: facts.cgroupMode,
+      CgroupsDelegated: facts.cgroupsDelegated,
       Capabilities: facts.capabilities.map(({ name, available, detail, cure }) => ({
         Name: name,
         Available: available,

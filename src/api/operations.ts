@@ -58,6 +58,8 @@ export interface NodeFacts {
   /** Of Node.js: `v20.19.0`. */
   readonly nodeVersion: string;
   readonly cgroupMode: CgroupMode;
+  /** Subtrees handed over to an agent that is not root, which its cgroups are in. */
+  readonly cgroupsDelegated: readonly string[];
   readonly capabilities: readonly HostCapability[];
   readonly startedAtMs: number;
   readonly attributes: Readonly<Record<string, string>>;

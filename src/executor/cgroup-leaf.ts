@@ -16,6 +16,11 @@ export interface CgroupLeaf {
   readonly v1: readonly string[];
 }
 
+/**
+ * By which a process of one thread joins a v1 group. Not `cgroup.procs`: a write to that waits for a grace period of RCU,
+ * some 10 ms (measured), because a process of several threads must be held still.
+ */
+export const V1_JOIN_FILE = 'tasks';
 /** How often, and for how long, an emptied leaf is tried to be removed: the kernel lets go of it a little later. */
 const REMOVE_EVERY_MS = 10;
 const REMOVE_WITHIN_MS = 2_000;
@@ -25,6 +30,11 @@ const KILL_EVERY_MS = 10;
 export function leafOfSpec(spec: ExecutorSpec): CgroupLeaf | undefined {
   if (spec.cgroup === undefined && spec.joinProcs.length === 0) return undefined;
   return { unified: spec.cgroup, v1: spec.joinProcs.map((file) => dirname(file)) };
+}
+
+/** By which the first process of a run joins the v1 groups of its leaf. */
+export function joinFilesOf(leaf: CgroupLeaf | undefined): string[] {
+  return (leaf?.v1 ?? []).map((dir) => join(dir, V1_JOIN_FILE));
 }
 
 /** Whether any process is in the leaf, nested groups included. A leaf that is not there is empty. */

@@ -1,7 +1,8 @@
 /**
  * Owns the cgroups of this host that are ours: `<root>/<alloc>.<task>.<run>` for a workload, `<root>/executors` for
  * executors, in every hierarchy that helps. Creates, limits, kills and removes; what cannot be had is said, not
- * thrown. Its calls are synchronous where they take microseconds (cgroup files are memory).
+ * thrown. Its calls are synchronous where they take microseconds (cgroup files are memory). A little over 300 lines because what the
+ * host offers, and what is made of it, stand together.
  *
  * hybrid: controllers are on v1; the v2 tree beside them has cgroup.kill, cgroup.events and cgroup.freeze.
  */
@@ -9,10 +10,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AgentError, describeError, errnoOf } from '../base/errors.js';
-import { removeTree, type CgroupLeaf } from './cgroup-leaf.js';
+import { removeTree, V1_JOIN_FILE, type CgroupLeaf } from './cgroup-leaf.js';
 import type { CgroupLimits } from './cgroup-limits.js';
+import { EXECUTORS, NO_OWN_GROUPS, readOwnGroups, type OwnGroups } from './cgroup-own.js';
 import {
-  EXECUTORS,
   makeRoots,
   parseCgroupMounts,
   readWords,
@@ -20,7 +21,7 @@ import {
   type CgroupMounts,
 } from './cgroup-roots.js';
 import { Cores } from './cores.js';
-import { wantsIo } from './leaf-io.js';
+import { isWeightHeeded, wantsIo } from './leaf-io.js';
 import { joinAdded, leaveIdleCpuset, nameOfLeaf, widenLeaf, type ChangedLeaf } from './leaf-join.js';
 import { applyLimits, type UnmetLimit } from './leaf-limits.js';
 
@@ -43,11 +44,6 @@ export interface CreatedLeaf extends PlannedLeaf {
   readonly unmet: readonly UnmetLimit[];
 }
 
-/**
- * By which a process of one thread joins a v1 group. Not `cgroup.procs`: a write to that waits for a grace period of RCU,
- * some 10 ms (measured), because a process of several threads must be held still.
- */
-export const V1_JOIN_FILE = 'tasks';
 /** Of all cgroups of this agent, unless it is configured otherwise: at the top of the hierarchy, beside system.slice. */
 export const DEFAULT_CGROUP_ROOT = 'holdfast.slice';
 /** NAME_MAX is 255 bytes; the ids around a task's name take 18. */
@@ -62,6 +58,8 @@ export class Cgroups {
   readonly controllers: ReadonlySet<string>;
   /** What not every kernel's controllers can: count swap, weigh disks. */
   readonly features: ReadonlySet<CgroupFeature>;
+  /** Subtrees handed over to the agent that its cgroups are in, one a hierarchy; none = they are at the top. */
+  readonly delegated: readonly string[];
   /** Files by which executors move themselves into their group, one a hierarchy. */
   readonly executorProcs: readonly string[];
   readonly #unified: string | undefined;
@@ -72,20 +70,34 @@ export class Cgroups {
 
   /**
    * Makes our root in every hierarchy that lets us. Never throws: without permission the mode is `none`.
-   * @param options.root path of our root below the top of each hierarchy
+   * @param options.root path of our root below the top of each hierarchy; undefined = the usual one, there or, for an agent
+   *   that is not root, in a subtree that was handed over to it. Then the agent may move itself
+   * @param options.own where the agent is, for tests
    */
-  static open(options: { readonly root: string; readonly mounts?: CgroupMounts }): Cgroups {
+  static open(options: {
+    readonly root: string | undefined;
+    readonly mounts?: CgroupMounts;
+    readonly own?: OwnGroups;
+  }): Cgroups {
     const mounts = options.mounts ?? parseCgroupMounts(readFileSync('/proc/self/mountinfo', 'utf8'));
-    return new Cgroups(options.root, mounts);
+    if (options.root !== undefined) return new Cgroups(options.root, mounts);
+    const own = options.own ?? (process.getuid?.() === 0 ? NO_OWN_GROUPS : readOwnGroups());
+    return new Cgroups(DEFAULT_CGROUP_ROOT, mounts, own);
   }
 
   /** For a host, or a test, that shall use no cgroup. */
   static none(reason: string): Cgroups {
-    return new Cgroups(undefined, { unified: undefined, v1: new Map() }, [reason]);
+    return new Cgroups(undefined, { unified: undefined, v1: new Map() }, NO_OWN_GROUPS, [reason]);
   }
 
-  private constructor(root: string | undefined, mounts: CgroupMounts, missing: string[] = []) {
-    const made = root === undefined ? undefined : makeRoots(root, mounts, missing);
+  private constructor(
+    root: string | undefined,
+    mounts: CgroupMounts,
+    own: OwnGroups = NO_OWN_GROUPS,
+    missing: string[] = [],
+  ) {
+    const made = root === undefined ? undefined : makeRoots(root, mounts, missing, own);
+    this.delegated = made?.delegated ?? [];
     this.#unified = made?.unified;
     this.#v1 = made?.v1 ?? new Map();
     const v1Controllers = [...this.#v1.keys()].filter((name) => V1_CONTROLLERS.includes(name));
@@ -123,11 +135,13 @@ export class Cgroups {
   #lookForFeatures(): ReadonlySet<CgroupFeature> {
     const has = (dir: string | undefined, ...files: readonly string[]): boolean =>
       dir !== undefined && files.some((file) => existsSync(join(dir, EXECUTORS, file)));
+    const heeds = (dir: string | undefined, ...files: readonly string[]): boolean =>
+      files.some((file) => has(dir, file) && isWeightHeeded(join(dir ?? '', file)));
     const swap =
       has(this.#v1.get('memory'), 'memory.memsw.limit_in_bytes') || has(this.#unified, 'memory.swap.max');
     const weight =
-      has(this.#onDemand.get('blkio'), 'blkio.bfq.weight', 'blkio.weight') ||
-      has(this.#unified, 'io.weight', 'io.bfq.weight');
+      heeds(this.#onDemand.get('blkio'), 'blkio.bfq.weight', 'blkio.weight') ||
+      heeds(this.#unified, 'io.weight', 'io.bfq.weight');
     return new Set([...(swap ? (['swap'] as const) : []), ...(weight ? (['io_weight'] as const) : [])]);
   }
 
@@ -276,11 +290,6 @@ export class Cgroups {
     const memoryEvents = join(dir, 'memory.events');
     return { memoryEvents, memoryPeak: join(dir, 'memory.peak'), memoryHits: memoryEvents };
   }
-}
-
-/** By which the first process of a run joins the v1 groups of its leaf. */
-export function joinFilesOf(leaf: CgroupLeaf | undefined): string[] {
-  return (leaf?.v1 ?? []).map((dir) => join(dir, V1_JOIN_FILE));
 }
 
 /** Name of a run's leaf: readable, unique, and one path component whatever the task is called. */

@@ -45,6 +45,7 @@ const IN_FORCE = z.object({
     cpus: z.string().optional(),
     pidsMax: amount,
     ioWeight: amount,
+    ioWeightIdle: amount,
     ioReadBps: amount,
     ioWriteBps: amount,
   }),

@@ -7,9 +7,9 @@ import { isAbsolute } from 'node:path';
 import type { Clock } from '../base/clock.js';
 import { AgentError, describeError, errnoOf } from '../base/errors.js';
 import { failpoint } from '../base/failpoint.js';
-import { removeLeaf, type CgroupLeaf } from './cgroup-leaf.js';
+import { joinFilesOf, removeLeaf, type CgroupLeaf } from './cgroup-leaf.js';
 import type { CgroupLimits, LimitName } from './cgroup-limits.js';
-import { joinFilesOf, type Cgroups, type CreatedLeaf, type PlannedLeaf } from './cgroups.js';
+import type { Cgroups, CreatedLeaf, PlannedLeaf } from './cgroups.js';
 import type { ExecutorStatus, StartFailedRecord } from './exit-record.js';
 import { EXECUTOR_EXIT, runForeground } from './foreground.js';
 import type { HeldStart, Launcher } from './launcher.js';
@@ -218,7 +218,8 @@ function demandFault(
       'start_failed',
       `cannot limit ${demanded.join(', ')}: no cgroup can be had; ${cure}`,
     );
-  const unmet = created?.unmet.filter(({ limit }) => demanded.includes(limit)) ?? [];
+  const unmet =
+    created?.unmet.filter(({ limit, isNote }) => isNote !== true && demanded.includes(limit)) ?? [];
   return unmet.length === 0
     ? undefined
     : new AgentError('start_failed', `${unmet.map(({ why }) => why).join('; ')}; ${cure}`, {

@@ -3,15 +3,23 @@
  * hold for each whole disk that is there when they are set.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describeError } from '../base/errors.js';
 import type { CgroupLimits, LimitName } from './cgroup-limits.js';
 import type { LeafFiles } from './leaf-files.js';
 
 export type IoLimits = Pick<CgroupLimits, 'ioWeight' | 'ioReadBps' | 'ioWriteBps'>;
 
+/** What is in force. */
+export interface IoInForce extends IoLimits {
+  /** A weight that is set, and that no disk of this host heeds; ioWeight is undefined then. */
+  readonly ioWeightIdle: number | undefined;
+}
+
 interface Unmet {
   readonly limit: LimitName;
   readonly why: string;
+  readonly isNote?: boolean;
 }
 
 /** A whole disk of this host. */
@@ -43,21 +51,50 @@ export function applyIo(files: LeafFiles, limits: IoLimits, mode: 'fresh' | 'cha
     if (why !== undefined) unmet.push({ limit, why: `${what}: ${why}` });
   };
   tell('io_weight', 'the share of the disks is not set', applyWeight(files, limits.ioWeight, mode));
+  const { ioWeightIdle: idle } = readIo(files);
+  if (limits.ioWeight !== undefined && idle !== undefined) {
+    const why = `the share of the disks (io_weight ${idle}) has no effect: no disk here has the I/O scheduler bfq, or iocost`;
+    unmet.push({ limit: 'io_weight', why, isNote: true });
+  }
   tell('io_read', 'reading from disks is not limited', applySpeed(files, 'read', limits.ioReadBps));
   tell('io_write', 'writing to disks is not limited', applySpeed(files, 'write', limits.ioWriteBps));
   return unmet;
 }
 
-/** What is in force; of several disks, the least. A weight of 100 is that of everybody, and none. */
-export function readIo(files: LeafFiles): IoLimits {
-  const weight = weightFiles(files)
-    .map((path) => /(\d+)/.exec(files.readAt(path) ?? '')?.[1])
-    .find((text) => text !== undefined);
+/** What is in force; of several disks, the least. */
+export function readIo(files: LeafFiles): IoInForce {
+  const weight = readWeight(files);
+  const isHeeded = weight !== undefined && weightFiles(files).some((path) => isWeightHeeded(path));
   return {
-    ioWeight: weight === undefined || Number(weight) === DEFAULT_WEIGHT ? undefined : Number(weight),
+    ioWeight: isHeeded ? weight : undefined,
+    ioWeightIdle: isHeeded ? undefined : weight,
     ioReadBps: leastOf(speeds(files, 'read')),
     ioWriteBps: leastOf(speeds(files, 'write')),
   };
+}
+
+/**
+ * Whether any disk of this host heeds weights: one with the I/O scheduler bfq (before Linux 5.0: cfq), or, on v2, iocost. Where
+ * iocost cannot be seen, as in a container, it is taken to be there.
+ * @param weightFile of any group
+ */
+export function isWeightHeeded(weightFile: string, sysBlock = '/sys/block'): boolean {
+  const hasScheduler = ({ name }: Disk): boolean =>
+    /\[(bfq|cfq)\]/.test(readText(join(sysBlock, name, 'queue', 'scheduler')));
+  if (listDisks(sysBlock).some(hasScheduler)) return true;
+  if (!weightFile.endsWith('/io.weight')) return false;
+  // Of iocost, only the topmost group tells.
+  let top = dirname(weightFile);
+  while (top !== dirname(top) && !existsSync(join(top, 'io.cost.qos'))) top = dirname(top);
+  return top === dirname(top) || /\benable=1\b/.test(readText(join(top, 'io.cost.qos')));
+}
+
+/** Undefined also for that of everybody. */
+function readWeight(files: LeafFiles): number | undefined {
+  const weight = weightFiles(files)
+    .map((path) => /(\d+)/.exec(files.readAt(path) ?? '')?.[1])
+    .find((text) => text !== undefined);
+  return weight === undefined || Number(weight) === DEFAULT_WEIGHT ? undefined : Number(weight);
 }
 
 function applyWeight(
@@ -67,7 +104,7 @@ function applyWeight(
 ): string | undefined {
   const paths = weightFiles(files);
   if (paths.length === 0) return weight === undefined ? undefined : missing('share');
-  if (weight === undefined && (mode === 'fresh' || readIo(files).ioWeight === undefined)) return undefined;
+  if (weight === undefined && (mode === 'fresh' || readWeight(files) === undefined)) return undefined;
   for (const path of paths) {
     const isV2 = path.endsWith('/io.weight');
     const wanted = isV2 ? (weight ?? DEFAULT_WEIGHT) : Math.min(weight ?? DEFAULT_WEIGHT, MOST_BFQ_WEIGHT);
@@ -141,11 +178,11 @@ function missing(what: 'limit' | 'share'): string {
     : 'this host offers no io controller';
 }
 
-function listDisks(): readonly Disk[] {
-  const names = existsSync('/sys/block') ? readdirSync('/sys/block') : [];
+function listDisks(sysBlock = '/sys/block'): readonly Disk[] {
+  const names = existsSync(sysBlock) ? readdirSync(sysBlock) : [];
   return names
-    .filter((name) => !NO_DISKS.test(name) && Number(readText(`/sys/block/${name}/size`)) > 0)
-    .map((name) => ({ name, device: readText(`/sys/block/${name}/dev`) }));
+    .filter((name) => !NO_DISKS.test(name) && Number(readText(`${sysBlock}/${name}/size`)) > 0)
+    .map((name) => ({ name, device: readText(`${sysBlock}/${name}/dev`) }));
 }
 
 function leastOf(speeds: ReadonlyMap<string, number>): number | undefined {

@@ -8,7 +8,7 @@ import type { CgroupLeaf } from './cgroup-leaf.js';
 import { cpuWeight, type CgroupLimits, type LimitName } from './cgroup-limits.js';
 import { readOwnCores } from './cores.js';
 import { LeafFiles } from './leaf-files.js';
-import { applyIo, readIo, type IoLimits } from './leaf-io.js';
+import { applyIo, readIo, type IoInForce } from './leaf-io.js';
 
 /** A limit that is not in force, and why; for people. */
 export interface UnmetLimit {
@@ -16,6 +16,8 @@ export interface UnmetLimit {
   readonly why: string;
   /** Another time it may be had; absent = no. */
   readonly isPassing?: boolean;
+  /** It is set, and has no effect as the host is now: told, and no reason not to start. */
+  readonly isNote?: boolean;
 }
 
 /** One limit as both versions of cgroups write it; `none` takes it away again. */
@@ -35,7 +37,7 @@ const V1_MEMORY_AND_SWAP = 'memory.memsw.limit_in_bytes';
 const USUAL_SWAPPINESS = '60';
 
 /** What the leaf of a run is limited to, as the kernel says it; undefined = no limit, or not to be had. */
-export interface LimitsInForce extends IoLimits {
+export interface LimitsInForce extends IoInForce {
   readonly memoryMaxBytes: number | undefined;
   readonly memoryReserveBytes: number | undefined;
   readonly cpuQuotaPercent: number | undefined;
@@ -60,7 +62,11 @@ export function applyLimits(leaf: CgroupLeaf, limits: CgroupLimits, mode: 'fresh
   const files = new LeafFiles(leaf);
   // v1 keeps memory below memory and swap together: that one goes out of the way while memory changes.
   if (mode === 'change') files.trySet(files.v1(V1_MEMORY_AND_SWAP), '-1');
-  for (const file of limitFiles(limits)) tell(file.limit, file.what, applyOne(files, file, mode));
+  for (const file of limitFiles(limits)) {
+    const kept = mode === 'change' && file.what === 'memory' ? keptMemory(files, limits) : undefined;
+    if (kept === undefined) tell(file.limit, file.what, applyOne(files, file, mode));
+    else unmet.push({ limit: file.limit, why: kept });
+  }
   tell('memory_swap', 'swap', applySwap(files, limits.swapMax, mode));
   return [...unmet, ...applyIo(files, limits, mode)];
 }
@@ -69,7 +75,7 @@ export function applyLimits(leaf: CgroupLeaf, limits: CgroupLimits, mode: 'fresh
 export function readLimits(leaf: CgroupLeaf): LimitsInForce {
   const files = new LeafFiles(leaf);
   return {
-    memoryMaxBytes: amount(files.read('memory.limit_in_bytes') ?? files.read('memory.max')),
+    memoryMaxBytes: memoryLimit(files),
     memoryReserveBytes: amount(files.read('memory.soft_limit_in_bytes') ?? files.read('memory.low')),
     cpuQuotaPercent: readQuota(files),
     cpuShares: amount(files.read('cpu.shares')),
@@ -79,6 +85,10 @@ export function readLimits(leaf: CgroupLeaf): LimitsInForce {
     cpus: readCores(files),
     ...readIo(files),
   };
+}
+
+function memoryLimit(files: LeafFiles): number | undefined {
+  return amount(files.read('memory.limit_in_bytes') ?? files.read('memory.max'));
 }
 
 /** Undefined = no limit, or what the kernel writes for none. */
@@ -159,6 +169,16 @@ function limitFiles(limits: CgroupLimits): LimitFile[] {
   ];
 }
 
+/** @returns why the limit that memory has is not changed, which it is not while more is in use; undefined = it can be */
+function keptMemory(files: LeafFiles, { memoryMaxBytes }: CgroupLimits): string | undefined {
+  if (memoryMaxBytes === undefined) return undefined;
+  const used = Number(files.read('memory.current') ?? files.read('memory.usage_in_bytes') ?? 0);
+  if (used <= memoryMaxBytes) return undefined;
+  const before = memoryLimit(files);
+  const state = before === undefined ? 'is not limited' : `stays limited to ${before} bytes`;
+  return `memory ${state}: ${used} bytes are in use, more than the ${memoryMaxBytes} it may have`;
+}
+
 /** @returns why it is not in force */
 function applyOne(files: LeafFiles, limit: LimitFile, mode: 'fresh' | 'change'): string | undefined {
   const v1 = files.v1(limit.v1.file);
@@ -168,10 +188,6 @@ function applyOne(files: LeafFiles, limit: LimitFile, mode: 'fresh' | 'change'):
   if (path === undefined) return `this host offers no ${limit.controller} controller`;
   // pids.max knows no number for "none", in either version.
   const wanted = String(value ?? (limit.limit === 'pids' ? 'max' : none));
-  if (mode === 'change' && limit.what === 'memory' && value !== undefined) {
-    const used = Number(files.read('memory.current') ?? files.read('memory.usage_in_bytes') ?? 0);
-    if (used > Number(value)) return `${used} bytes are in use, more than the ${value} it may have`;
-  }
   try {
     const seen = files.set(path, wanted);
     return isSame(seen, wanted) ? undefined : `the kernel made ${seen} of ${wanted}`;

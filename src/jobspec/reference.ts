@@ -135,7 +135,8 @@ const DRIVERS = `## config
 | \`tty_size\` ✚ | text | \`"80x24"\` | Columns and rows of that terminal |
 
 Without \`ulimit\` a task may have 1024 open files, and raise that to 524288 or to what the agent may have; it writes no core
-files until it raises that limit itself. Its other limits are those that the agent was started with.
+files until it raises that limit itself. Its other limits are those that systemd gives services, however the agent was started;
+an agent without CAP_SYS_RESOURCE can give none that is above what it has itself.
 
 \`exec\` runs a program shut in, and takes the same keys. The task has a root of its own, made of parts of the host and copied
 from nowhere: \`/bin /etc /lib /lib32 /lib64 /sbin /usr /run/resolvconf /run/systemd/resolve\`, read-only (\`chroot_env\` in the agent's

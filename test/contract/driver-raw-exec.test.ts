@@ -247,15 +247,22 @@ describe('limits of a running task', { timeout: 60_000 }, () => {
             swapMaxBytes: world.deps.cgroups.features.has('swap') ? 0 : undefined,
             cpus: undefined,
             ioWeight: undefined,
+            ioWeightIdle: undefined,
             ioReadBps: undefined,
             ioWriteBps: undefined,
           },
         );
         const [why] = handle.changeLimits?.({ ...more, memoryMib: 0 }) ?? [];
-        assert.match(why ?? '', /memory is not limited: \d+ bytes are in use/);
+        assert.match(
+          why ?? '',
+          /^memory stays limited to 134217728 bytes: \d+ bytes are in use, more than the 0 it may have$/,
+        );
+        assert.equal(readLimits(leaf).memoryMaxBytes, 128 * 2 ** 20);
         assert.deepEqual(handle.changeLimits?.({ ...config.resources, memoryMaxMib: -1 }), []);
         assert.equal(readLimits(leaf).pidsMax, undefined);
         assert.equal(readLimits(leaf).cpuQuotaPercent, undefined);
+        const [never] = handle.changeLimits({ ...more, memoryMib: 0 });
+        assert.match(never ?? '', /^memory is not limited: \d+ bytes are in use/);
       }
       await handle.stop({ signal: SIGKILL, graceMs: 0 });
       await handle.release();

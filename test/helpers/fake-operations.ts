@@ -227,6 +227,7 @@ export class FakeOperations implements AgentOperations {
       socket: '/nowhere/s',
       nodeVersion: process.version,
       cgroupMode: 'none',
+      cgroupsDelegated: [],
       capabilities: [{ name: 'limit memory', available: false, detail: 'no cgroup', cure: 'be root' }],
       startedAtMs: 1_700_000_000_000,
       attributes: { 'cpu.numcores': '2', 'kernel.name': 'linux' },

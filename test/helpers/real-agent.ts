@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, existsSync, readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chown, mkdtemp, rm } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,6 +32,10 @@ export interface Said {
 export interface AgentSetting {
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** A command that runs the daemon, at each start that names no other. */
+  readonly prefix?: readonly string[];
+  /** Whose the directory is; else the user's who runs the test. */
+  readonly uid?: number;
 }
 
 export class RealAgent extends AgentApi implements AsyncDisposable {
@@ -46,6 +50,7 @@ export class RealAgent extends AgentApi implements AsyncDisposable {
   static async start(setting: AgentSetting = {}): Promise<RealAgent> {
     const agent = new RealAgent(await mkdtemp(join(tmpdir(), 'hf-')), setting);
     try {
+      if (setting.uid !== undefined) await chown(agent.dir, setting.uid, setting.uid);
       await agent.start();
     } catch (error) {
       await agent.close();
@@ -82,12 +87,12 @@ export class RealAgent extends AgentApi implements AsyncDisposable {
 
   /** Starts the daemon and waits until it answers. @param more arguments for this start only */
   async start(more: readonly string[] = []): Promise<void> {
-    this.launch([], more);
+    this.launch(undefined, more);
     await this.ready();
   }
 
   /** Starts the daemon and waits for nothing. @param prefix a command that runs the daemon, as strace does */
-  launch(prefix: readonly string[] = [], more: readonly string[] = []): void {
+  launch(prefix: readonly string[] = this.#setting.prefix ?? [], more: readonly string[] = []): void {
     const setting = this.#setting.args ?? [];
     const own = [process.execPath, CLI, 'agent', '--data-dir', this.dataDir, ...setting, ...more];
     const [command = process.execPath, ...args] = [...prefix, ...own];

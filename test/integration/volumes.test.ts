@@ -62,4 +62,18 @@ describe('volumes of the host under an agent', { timeout: 120_000 }, () => {
       rmSync(dir, { recursive: true });
     }
   });
+
+  it('are named by run, ps and status when nobody offers them, not only the policy that allows no more', async () => {
+    await using agent = await RealAgent.start();
+    const file = join(agent.dir, 'mounts.json');
+    writeFileSync(file, jobFile(['/data']));
+    const ran = await agent.cli(['run', file]);
+    assert.equal(ran.code, 1);
+    const cause = /volumes: this agent offers no host volume "offered"/;
+    assert.match(ran.stderr.replace(/\s+/g, ' '), new RegExp(`${cause.source}.*; Policy allows no restarts`));
+    for (const command of [['status', 'mounts'], ['ps']]) {
+      const { stdout, stderr } = await agent.cli(command);
+      assert.match(stdout.replace(/\s+/g, ' ') + stderr, new RegExp(`failed: ${cause.source}`));
+    }
+  });
 });

@@ -76,6 +76,7 @@ export const InForce = named(
       CPUs: text.min(1).nullable(),
       Pids: limit,
       IOWeight: limit,
+      IOWeightIdle: limit,
       IOReadBps: limit,
       IOWriteBps: limit,
     } satisfies Shape<InForceJson['Limits']>),

@@ -104,6 +104,7 @@ export const Node = named(
       Socket: text,
       NodeVersion: text,
       CgroupMode: text,
+      CgroupsDelegated: z.array(text.min(1)),
       Capabilities: z.array(z.object({ Name: text, Available: flag, Detail: text, Cure: text })),
       StartedAt: time,
       Warnings: z.array(text),

@@ -48,6 +48,8 @@ export interface InForceJson {
     readonly CPUs: string | null;
     readonly Pids: number | null;
     readonly IOWeight: number | null;
+    /** Set, but no disk of the host shares by weight. */
+    readonly IOWeightIdle: number | null;
     readonly IOReadBps: number | null;
     readonly IOWriteBps: number | null;
   };

@@ -72,6 +72,8 @@ export interface Node extends NodeListStub {
     readonly NodeVersion: string;
     /** `v2`, `hybrid`, `v1` or `none`. */
     readonly CgroupMode: string;
+    /** Subtrees handed over to an agent that is not root, which its cgroups are in; none = they are at the top. */
+    readonly CgroupsDelegated: readonly string[];
     readonly Capabilities: readonly HostCapability[];
     readonly StartedAt: string;
     readonly Warnings: readonly string[];

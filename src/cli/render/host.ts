@@ -35,7 +35,8 @@ const JOB_COLUMNS: readonly Column[] = [
   { title: 'SUBMITTED', align: 'right', drop: 1 },
 ];
 
-const NO_LIMITS = 'memory, CPU and pids are not limited: this daemon has no cgroups (run it as root)';
+const NO_LIMITS =
+  'memory, CPU and pids are not limited: this daemon has no cgroups (run it as root, or delegate it some)';
 const WORST_FIRST: readonly Tone[] = ['bad', 'warn', 'good', 'dim'];
 
 /** The sheet about this host: is all well, and if not, what is not. */

@@ -82,6 +82,10 @@ function limitsOf(limits: InForceJson['Limits']): string[] {
     ...some(limits.CPUs, (cpus) => `cores ${cpus}`),
     ...some(limits.Pids, (pids) => `pids ${pids}`),
     ...some(limits.IOWeight, (weight) => `io weight ${weight}`),
+    ...some(
+      limits.IOWeightIdle,
+      (weight) => `io weight ${weight} without effect: no disk with bfq or iocost`,
+    ),
     ...some(limits.IOReadBps, (bps) => `reads ${formatMemory(bps)}/s`),
     ...some(limits.IOWriteBps, (bps) => `writes ${formatMemory(bps)}/s`),
   ];

@@ -34,7 +34,7 @@ export function renderNode(node: Node, stats: HostStats, look: Look): string[] {
     field('Memory', ofTotal(stats.Memory.Used, stats.Memory.Total), look),
     field('Data', `${Holdfast.DataDir}, ${diskText(stats)}`, look),
     field('Socket', Holdfast.Socket, look),
-    field('Cgroups', Holdfast.CgroupMode, look),
+    ...cgroupLines(Holdfast, look),
     ...Holdfast.Warnings.flatMap((text) => wrapped('Warning', text, look, 'bad')),
     '',
     ...capabilityLines(Holdfast.Capabilities, look),
@@ -42,6 +42,13 @@ export function renderNode(node: Node, stats: HostStats, look: Look): string[] {
     '',
     ...driverLines(node, look),
   ];
+}
+
+/** With where they are, unless that is the top. */
+function cgroupLines({ CgroupMode, CgroupsDelegated }: Node['Holdfast'], look: Look): string[] {
+  return CgroupsDelegated.length === 0
+    ? [field('Cgroups', CgroupMode, look)]
+    : wrapped('Cgroups', `${CgroupMode}, delegated: ${CgroupsDelegated.join(', ')}`, look, 'plain');
 }
 
 /** Each cure once, with all that it is for. */

@@ -52,7 +52,7 @@ export const RESOURCES = {
       json: 'IOWeight',
       type: 'number',
       ours: true,
-      doc: 'Share of a disk when it is busy; 100 is that of a task that says nothing. Needs the I/O scheduler bfq, or iocost.',
+      doc: 'Share of a disk when it is busy; 100 is that of a task that says nothing. Needs the I/O scheduler bfq, or iocost: where no disk has it, the task runs and is told that the weight has no effect.',
     }),
     io_read: one(mib(BOUNDS.ioMib), {
       json: 'IOReadMB',

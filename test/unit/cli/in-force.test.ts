@@ -43,6 +43,7 @@ function seen(own: Partial<Process> = {}): InForceJson {
       CPUs: null,
       Pids: null,
       IOWeight: null,
+      IOWeightIdle: null,
       IOReadBps: null,
       IOWriteBps: null,
     },

@@ -319,6 +319,7 @@ export function node(
       Socket: '/var/lib/holdfast/holdfast.sock',
       NodeVersion: 'v20.19.0',
       CgroupMode: 'v2',
+      CgroupsDelegated: [],
       Capabilities: [],
       StartedAt: msToRfc3339(NOW_MS - 41 * DAY),
       Warnings: warnings,

@@ -112,6 +112,25 @@ describe('the status of a task', () => {
     assert.equal(text(row({ alloc: running, state: ranLast })), 'failed: exited 3');
   });
 
+  it('names the hook, or the config, that kept it from starting, and not that policy allows no more', () => {
+    const at = (...events: readonly Parameters<typeof taskEvent>[0][]): string => {
+      const own = events.some(({ Type }) => Type === 'Terminated') ? { LastExit: exited(3) } : {};
+      const state = taskState('dead', { Failed: true, Events: events.map(taskEvent) }, own);
+      return text(row({ alloc: running, state }));
+    };
+    const over = { Type: 'Not Restarting', FailsTask: true, DisplayMessage: 'Policy allows no restarts' };
+    const hook = { Type: 'Task hook failed', DisplayMessage: 'volumes: no host volume "x"' };
+    const invalid = { Type: 'Failed Validation', ValidationError: 'x', DisplayMessage: '`cap_add`: no' };
+    const ended = { Type: 'Terminated', DisplayMessage: 'Task exited 3' };
+    const again = { Type: 'Restarting', DisplayMessage: 'Task restarting in 1s' };
+    assert.equal(at(hook, over), 'failed: volumes: no host volume "x"');
+    assert.equal(at(invalid, over), 'failed: `cap_add`: no');
+    assert.equal(at(ended, again, hook, over), 'failed: volumes: no host volume "x"');
+    // One that cleans up after a run is no reason of its end, nor after the last.
+    assert.equal(at({ Type: 'Started' }, hook, ended, hook, over), 'failed: exited 3');
+    assert.equal(at(ended, again, invalid, over, hook), 'failed: `cap_add`: no');
+  });
+
   it('names why a task was ended as failed, not the signal that ended it', () => {
     const own = { LastExit: signaled(2, 'SIGINT'), KillReason: 'template local/x: line 1: bad' };
     const state = taskState('dead', { Failed: true }, own);

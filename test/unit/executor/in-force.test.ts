@@ -101,9 +101,11 @@ describe('what a workload really got', () => {
     assert.deepEqual(wire.Process?.Capabilities.Effective, ['net_bind_service']);
     assert.equal(
       describeInForce(wire),
-      'own mount pid, user nobody, no new privileges, seccomp, 1 capability of 14, 9 mounts, 4 read-only; ' +
+      'own mount pid, user nobody, no new privileges, seccomp, 1 capability of 14, 9 mounts, 4 read-only; umask 0027; ' +
         'limits memory 64 MiB, cpu 20%, pids 50',
     );
     assert.equal(describeInForce(inForceToWire({ cgroups: [], limits: {} }, '')), 'no limits: no cgroup');
+    const idle = inForceToWire({ cgroups: ['/c'], limits: { ioWeightIdle: 700 } }, '');
+    assert.equal(describeInForce(idle), 'limits io weight 700 without effect: no disk with bfq or iocost');
   });
 });
