@@ -1,7 +1,8 @@
 /*
  * pump.c - the writer: the thread that brings the task's output from its FIFOs into the log files. A write into a file may hang for as long
  * as the disk likes, so it never holds the lock of the task's pipe: a chunk is read into memory that outlives us (chunk.c), and written from
- * there. Errors of the disk never stop the reading: what cannot be written is dropped and counted.
+ * there. Errors of the disk never stop the reading: what cannot be written is dropped and counted. Over 300 lines: all rules for one chunk
+ * stand together.
  */
 #define _GNU_SOURCE
 #include "pump.h"
