@@ -11,9 +11,9 @@ import { RealAgent } from '../test/helpers/real-agent.js';
 import { measureFeed } from './feed.js';
 import { Floor } from './floor.js';
 import { measureBurst, measureExecStart, measureRecord, measureSize, measureStop } from './life.js';
+import { measureLogs } from './logs.js';
 import {
   makeDir,
-  measureLogs,
   measureMemory,
   measureManyReattached,
   measureReattach,

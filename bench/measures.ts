@@ -1,6 +1,6 @@
 /** Owns what is measured: each function gives one line of the table, holdfast and its floor in the same run. */
-import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RealAgent } from '../test/helpers/real-agent.js';
@@ -159,70 +159,6 @@ async function reattach({ agent, sizes }: Bench, count: number): Promise<readonl
 function supervisedAtMs(log: string): number {
   const line = log.split('\n').findLast((each) => each.includes('"tasks are supervised"'));
   return Date.parse((JSON.parse(line ?? '{}') as { time?: string }).time ?? '');
-}
-
-/**
- * Lines of 100 bytes from one writer, captured and rotated. By turns, and the medians: what a disk does by itself is more than what is
- * measured here.
- */
-export async function measureLogs(bench: Bench): Promise<readonly Row[]> {
-  const { floor, sizes } = bench;
-  const tookMs: { own: number; shim: number; cat: number }[] = [];
-  for (let round = 0; round < sizes.logRounds; round += 1) {
-    tookMs.push({
-      own: await afterSync(() => captureLines(bench, `logs-${round}`)),
-      shim: await afterSync(() => floor.measureShimLines(sizes.logBytes)),
-      cat: await afterSync(() => catLines(bench)),
-    });
-  }
-  const megabytes = sizes.logBytes / 1e6;
-  const rate = (which: 'own' | 'shim' | 'cat'): number =>
-    megabytes /
-    (quantile(
-      tookMs.map((round) => round[which]),
-      0.5,
-    ) /
-      1e3);
-  const floors = [
-    ['a shim in C, spliced, not rotated', rate('shim')],
-    ['cat > file, not rotated', rate('cat')],
-  ] as const;
-  return floors.map(([against, of]) => ({
-    what: `${megabytes} MB of log lines`,
-    holdfast: rate('own'),
-    floor: of,
-    unit: 'MB/s',
-    against,
-    isRate: true,
-  }));
-}
-
-/** What was written before is not to be paid for by whoever comes next. */
-async function afterSync(measure: () => number | Promise<number>): Promise<number> {
-  execFileSync('sync');
-  return await measure();
-}
-
-/** Milliseconds that a task takes to write its lines, as its record has it. */
-async function captureLines({ agent, floor, sizes }: Bench, id: string): Promise<number> {
-  await agent.register(batch(id, floor.program, ['lines', String(sizes.logBytes)]));
-  const [view] = await agent.untilTasks(id, 'is over', (tasks) =>
-    tasks.some(({ state }) => state.State === 'dead'),
-  );
-  const [run] = await agent.runs(view?.allocId ?? '', 'task');
-  if (run?.LogComplete !== true || run.RanFor === null)
-    throw new Error(`log not complete: ${JSON.stringify(run)}`);
-  await purge(agent, id);
-  return run.RanFor / 1e6;
-}
-
-function catLines({ floor, sizes, dir }: Bench): number {
-  const file = join(dir, 'cat');
-  const fromMs = performance.now();
-  spawnSync('/bin/sh', ['-c', `${floor.program} lines ${sizes.logBytes} | cat > ${file}`]);
-  const tookMs = performance.now() - fromMs;
-  rmSync(file);
-  return tookMs;
 }
 
 /** SIGKILL to a task from outside → first instruction of its next run, with no delay in the policy. */
