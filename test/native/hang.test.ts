@@ -13,7 +13,7 @@ const SIGNAL = { term: 15 } as const;
 /** A disk is waited for for a second, and that is found out within another. */
 const LONGEST_WAIT_MS = 4000;
 /** What the writer may have in its hands. */
-const CHUNK_BYTES = 32_768;
+const CHUNK_BYTES = 65_536;
 
 /** Checks that all of `text` is in a log but what the one gap in it says is missing. The marker begins a line of its own. @returns what is missing */
 function gapOf(log: string, text: string): number {
