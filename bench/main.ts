@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { spreadBelow } from '../src/base/spread.js';
+import { spread } from '../src/base/spare-dirs.js';
 import { RealAgent } from '../test/helpers/real-agent.js';
 import { measureFeed } from './feed.js';
 import { Floor } from './floor.js';
@@ -54,9 +54,9 @@ const QUICK: Sizes = {
 const ONLY_WHEN_ASKED = 'thousand';
 
 const sizes = process.argv.includes('--quick') ? QUICK : FULL;
-// What others have just deleted beside it is not to be measured (see src/base/spread.ts).
+// What others have just deleted beside it is not to be measured (see src/base/spare-dirs.ts).
 const place = mkdtempSync(join(tmpdir(), 'hf-bench-'));
-await spreadBelow([place]);
+await spread(place);
 process.env['TMPDIR'] = place;
 process.once('exit', () => {
   rmSync(place, { recursive: true, force: true });

@@ -9,6 +9,7 @@ import { readBootId } from '../base/host.js';
 import type { Logger, LogTap } from '../base/log.js';
 import { Pace } from '../base/pace.js';
 import { Scope } from '../base/scope.js';
+import { SpareDirs } from '../base/spare-dirs.js';
 import { VERSION } from '../base/version.js';
 import { probeIsolation } from '../executor/host-isolation.js';
 import { findExecutor } from '../executor/binary.js';
@@ -87,6 +88,7 @@ export async function startAgent(
       accept: config.acceptHost,
       dataDir: config.dataDir,
     });
+    const spareDirs = scope.own('spare directories', await SpareDirs.open(dataDir.spareDir, clock));
     const executorPath = findExecutor();
     const cgroups = Cgroups.open({ root: config.cgroupRoot });
     const launcher = scope.own(
@@ -103,6 +105,7 @@ export async function startAgent(
       logger,
       bootId,
       runsDir: dataDir.runDir,
+      makeDir: spareDirs.make,
       cgroups,
       executorPath,
       launcher,
@@ -126,7 +129,7 @@ export async function startAgent(
       driver: (name) => drivers.get(name),
       hooks: [
         validateHook({ denied: config.deniedUsers, drivers: config.checkedDrivers }),
-        taskDirHook(pace),
+        taskDirHook(pace, spareDirs.make),
         volumesHook(config.hostVolumes),
         dispatchPayloadHook,
         artifactHook(),

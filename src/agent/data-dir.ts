@@ -4,7 +4,6 @@ import { chmod, mkdir, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { AgentError, describeSystemError, errnoOf } from '../base/errors.js';
 import { mountsWithin } from '../base/mounts.js';
-import { spreadBelow } from '../base/spread.js';
 import type { TaskDirs } from '../drivers/driver.js';
 
 export class DataDir {
@@ -21,6 +20,11 @@ export class DataDir {
   /** Run directories: `<run>/<xx>/<run_id>`. */
   get runDir(): string {
     return join(this.path, 'run');
+  }
+
+  /** Empty directories that will be run and alloc directories. */
+  get spareDir(): string {
+    return join(this.path, 'spare');
   }
 
   get allocDir(): string {
@@ -60,11 +64,10 @@ export class DataDir {
   async #make(): Promise<void> {
     await makeDirs(this.path);
     await chmod(this.path, 0o711);
-    const isNewRunDir = (await mkdir(this.runDir, { recursive: true })) !== undefined;
+    await mkdir(this.runDir, { recursive: true });
     await chmod(this.runDir, 0o700);
-    const isNewAllocDir = (await mkdir(this.allocDir, { recursive: true })) !== undefined;
+    await mkdir(this.allocDir, { recursive: true });
     await chmod(this.allocDir, 0o711);
-    if (isNewRunDir || isNewAllocDir) await spreadBelow([this.runDir, this.allocDir]);
   }
 
   /**

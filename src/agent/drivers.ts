@@ -2,6 +2,7 @@
 import { cpus } from 'node:os';
 import type { Clock } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
+import type { MakeDir } from '../base/spare-dirs.js';
 import type { Pace } from '../base/pace.js';
 import { ExecDriver, type ExecSettings } from '../drivers/exec.js';
 import { MockDriver, MockWorld } from '../drivers/mock.js';
@@ -20,6 +21,8 @@ export function createDrivers(options: {
   readonly pace: Pace;
   readonly bootId: string;
   readonly runsDir: string;
+  /** How run directories are made. */
+  readonly makeDir: MakeDir;
   readonly cgroups: Cgroups;
   readonly executorPath: string;
   readonly launcher: Launcher;
@@ -33,6 +36,7 @@ export function createDrivers(options: {
     bootId,
     log: logger,
     runsDir,
+    makeDir: options.makeDir,
     cgroups: options.cgroups,
     executorPath: options.executorPath,
     launcher: options.launcher,

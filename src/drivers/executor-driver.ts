@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { sleep } from '../base/clock.js';
 import { AgentError } from '../base/errors.js';
 import type { ProcessRef } from '../base/host.js';
+import type { MakeDir } from '../base/spare-dirs.js';
 import type { Pace } from '../base/pace.js';
 import { shortId } from '../base/ids.js';
 import type { ProgramConfig } from '../jobspec/driver-config.js';
@@ -45,6 +46,8 @@ export interface ExecutorDriverDeps extends HandleDeps {
   readonly cgroups: Cgroups;
   /** `<data>/run`. */
   readonly runsDir: string;
+  /** How run directories are made. */
+  readonly makeDir: MakeDir;
   /** Of all set-ups of the agent: what is left to do for a task that runs comes after those that wait to be started. */
   readonly pace?: Pace;
 }

@@ -7,6 +7,7 @@ import { isAbsolute } from 'node:path';
 import type { Clock } from '../base/clock.js';
 import { AgentError, describeError, errnoOf } from '../base/errors.js';
 import { failpoint } from '../base/failpoint.js';
+import type { MakeDir } from '../base/spare-dirs.js';
 import { joinFilesOf, removeLeaf, type CgroupLeaf } from './cgroup-leaf.js';
 import type { CgroupLimits, LimitName } from './cgroup-limits.js';
 import type { Cgroups, CreatedLeaf, PlannedLeaf } from './cgroups.js';
@@ -18,6 +19,8 @@ import { readExitFile, readStatusFile, removeRunDir, makeRunDir, writeSpec } fro
 
 export interface LaunchDeps {
   readonly clock: Clock;
+  /** How run directories are made. */
+  readonly makeDir: MakeDir;
   readonly bootId: string;
   readonly executorPath: string;
   readonly cgroups: Pick<Cgroups, 'planLeaf' | 'createLeaf' | 'executorProcs'>;
@@ -161,7 +164,7 @@ async function startTask(
 /** Run directory, spec, cgroup leaf: all of them or none. The executor sets itself up while the leaf is made. */
 async function prepare(deps: LaunchDeps, request: LaunchRequest): Promise<Prepared> {
   try {
-    makeRunDir(request.runDir);
+    makeRunDir(deps.makeDir, request.runDir);
     failpoint('run.after_dir');
   } catch (cause) {
     if (errnoOf(cause) === 'EEXIST') {

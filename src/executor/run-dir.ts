@@ -2,11 +2,21 @@
  * Owns the run directory `<runs>/<xx>/<run_id>/` as files: where it is, reading what is in it, fencing it, removing
  * it. What the files mean together is recover.ts's to say.
  */
-import { closeSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { readdir, rm, rmdir, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describeError, errnoOf, isExhausted } from '../base/errors.js';
 import { failpoint } from '../base/failpoint.js';
+import type { MakeDir } from '../base/spare-dirs.js';
 import {
   parseExitRecord,
   parseStatus,
@@ -39,14 +49,10 @@ export function runDirOf(runsDir: string, runId: string): string {
  * other threads and back would take longer than the work. @throws a system error; EEXIST: the run was started, or
  * fenced, before
  */
-export function makeRunDir(runDir: string): void {
-  try {
-    mkdirSync(runDir, 0o700);
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error;
-    mkdirSync(dirname(runDir), { recursive: true, mode: 0o700 });
-    mkdirSync(runDir, 0o700);
-  }
+export function makeRunDir(makeDir: MakeDir, runDir: string): void {
+  const shard = dirname(runDir);
+  if (!existsSync(shard)) mkdirSync(shard, { recursive: true, mode: 0o700 });
+  makeDir(runDir, 0o700);
 }
 
 /** Writes the spec into a fresh run directory. @throws a system error */

@@ -21,7 +21,7 @@ import { Cgroups } from '../../src/executor/cgroups.js';
 import { listProcesses } from '../../src/executor/processes.js';
 import type { RunRecord } from '../../src/state/store.js';
 import { ProcessTable } from '../../src/stats/process-table.js';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { until } from './until.js';
 
 interface WorldOptions {
@@ -74,6 +74,7 @@ export class DriverWorld {
               ...(options.mounts === undefined ? {} : { mounts: options.mounts }),
             }),
       runsDir: join(dir, options.subDir ?? '', 'run'),
+      makeDir: mkdirSync,
       hostCpus: { mhz: 4000, cores: 2 },
     };
   }

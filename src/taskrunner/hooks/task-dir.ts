@@ -1,6 +1,17 @@
 /** Hook: makes the directories of the task and of its alloc. Idempotent, so never marked done. */
-import { closeSync, constants, existsSync, fchmodSync, lstatSync, mkdirSync, openSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  fchmodSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
 import { AgentError, describeSystemError } from '../../base/errors.js';
+import type { MakeDir } from '../../base/spare-dirs.js';
 import type { Pace } from '../../base/pace.js';
 import type { TaskDirs } from '../../drivers/driver.js';
 import type { TaskEvent } from '../../events/task-event.js';
@@ -10,29 +21,42 @@ const SETUP: TaskEvent = { type: 'Task Setup', message: 'Building Task Directory
 
 const MODE_BITS = 0o7777;
 
-/** @param pace of all set-ups of this agent */
-export function taskDirHook(pace: Pace): TaskHook {
+/**
+ * @param pace of all set-ups of this agent
+ * @param makeDir how the directory of an alloc is made
+ */
+export function taskDirHook(pace: Pace, makeDir: MakeDir): TaskHook {
   return {
     name: 'task_dir',
     async prestart({ dirs, emit }) {
       await pace.turn();
       // Told once, also when a later hook fails and the set-up is tried again.
       if (!existsSync(dirs.taskDir)) emit(SETUP);
-      makeTaskDirs(dirs);
+      const isNew = makeAllocDir(dirs, makeDir);
+      makeTaskDirs(dirs, isNew);
       return undefined;
     },
   };
+}
+
+/** That of all tasks of the alloc. @returns whether it was not there */
+function makeAllocDir({ allocDir }: TaskDirs, makeDir: MakeDir): boolean {
+  const dir = dirname(allocDir);
+  if (existsSync(dir)) return false;
+  mkdirSync(dirname(dir), { recursive: true });
+  makeDir(dir, 0o755);
+  return true;
 }
 
 /**
  * Synchronous, as the store is on the same disk: a dozen hops to other threads would take longer than the work. At a
  * restart all of it is there, and is only looked at.
  */
-function makeTaskDirs({ allocDir, taskDir, logDir, localDir, secretsDir }: TaskDirs): void {
+function makeTaskDirs({ allocDir, taskDir, logDir, localDir, secretsDir }: TaskDirs, isNew: boolean): void {
   // Shared by tasks that may run as different users, as in Nomad; secrets are the task's own.
   // Sticky, so that no task of another user can put something of its own in the place of `logs`, `local` or `secrets`.
-  const isNewAlloc = makeShared(allocDir, 0o1777, false);
-  const isNewTask = makeShared(taskDir, 0o1777, false);
+  const isNewAlloc = makeShared(allocDir, 0o1777, isNew);
+  const isNewTask = makeShared(taskDir, 0o1777, isNew);
   makeShared(`${allocDir}/tmp`, 0o1777, isNewAlloc);
   makeShared(`${taskDir}/tmp`, 0o1777, isNewTask);
   makeShared(`${allocDir}/data`, 0o777, isNewAlloc);
@@ -43,11 +67,16 @@ function makeTaskDirs({ allocDir, taskDir, logDir, localDir, secretsDir }: TaskD
 
 /**
  * Makes a directory of exactly that mode, whatever the umask is.
- * @param isInNew it is in a directory that has just been made, and need not be looked for
+ * @param isInNew it is in a directory that has just been made: it is not there, nor anything in its place
  * @returns whether it was not there
  */
 function makeShared(dir: string, mode: number, isInNew: boolean): boolean {
-  const there = isInNew ? undefined : lstatSync(dir, { throwIfNoEntry: false });
+  if (isInNew) {
+    mkdirSync(dir);
+    chmodSync(dir, mode);
+    return true;
+  }
+  const there = lstatSync(dir, { throwIfNoEntry: false });
   if (there?.isDirectory() === true && (there.mode & MODE_BITS) === mode) return false;
   mkdirSync(dir, { recursive: true });
   setMode(dir, mode);

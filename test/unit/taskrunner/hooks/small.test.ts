@@ -112,7 +112,7 @@ describe('task_dir', () => {
     }
     using world = new HookWorld();
     chmodSync(world.dir, 0o755);
-    await taskDirHook(new Pace(1)).prestart?.(world.context({}));
+    await taskDirHook(new Pace(1), mkdirSync).prestart?.(world.context({}));
     const { allocDir, taskDir, logDir, localDir, secretsDir } = world.dirs;
     assert.equal(statSync(allocDir).mode & 0o7777, 0o1777);
     assert.equal(statSync(taskDir).mode & 0o7777, 0o1777);
@@ -142,21 +142,22 @@ describe('task_dir', () => {
     rmSync(dirname(allocDir), { recursive: true });
     const umask = process.umask(0o077);
     try {
-      await taskDirHook(new Pace(1)).prestart?.(world.context({}));
+      await taskDirHook(new Pace(1), mkdirSync).prestart?.(world.context({}));
     } finally {
       process.umask(umask);
     }
     assert.deepEqual(seen(), modes);
     for (const dir of [allocDir, join(taskDir, 'tmp'), localDir]) chmodSync(dir, 0o711);
     rmSync(join(allocDir, 'data'), { recursive: true });
-    await taskDirHook(new Pace(1)).prestart?.(world.context({}));
+    await taskDirHook(new Pace(1), mkdirSync).prestart?.(world.context({}));
     assert.deepEqual(seen(), modes);
   });
 
   it('says that it sets up once, however often that is tried', async () => {
     using world = new HookWorld();
     rmSync(world.dirs.taskDir, { recursive: true });
-    for (let times = 0; times < 3; times++) await taskDirHook(new Pace(1)).prestart?.(world.context({}));
+    for (let times = 0; times < 3; times++)
+      await taskDirHook(new Pace(1), mkdirSync).prestart?.(world.context({}));
     assert.deepEqual(
       world.events.map(({ type }) => type),
       ['Task Setup'],
@@ -170,7 +171,7 @@ describe('task_dir', () => {
     rmSync(world.dirs.localDir, { recursive: true });
     symlinkSync(victim, world.dirs.localDir);
     await assert.rejects(
-      async () => taskDirHook(new Pace(1)).prestart?.(world.context({})),
+      async () => taskDirHook(new Pace(1), mkdirSync).prestart?.(world.context({})),
       /local: not a directory/,
     );
     assert.equal(statSync(victim).mode & 0o777, 0o700);

@@ -1,0 +1,138 @@
+/** Owns where on the disk the directories come to lie that are made and removed all the time, and that they are at hand. */
+import { execFile } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, renameSync } from 'node:fs';
+import { mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock, Timer } from './clock.js';
+
+/** Makes one directory, as mkdirSync does. @throws a system error; EEXIST: something has that name */
+export type MakeDir = (dir: string, mode: number) => void;
+
+/** As the stock begins; it doubles each time it does not suffice. */
+const FEWEST = 8;
+/** A hundred new tasks need two hundred. */
+const MOST = 256;
+/** The stock is filled when none was taken for so long: a start is not to wait for it. */
+const QUIET_MS = 20;
+const OWN_MODE = 0o700;
+
+/**
+ * A stock of empty directories that are moved to where one is needed. ext4 puts what is made in a directory into that one's
+ * group of inodes, and looks at each inode of the group that was deleted in the last minutes before it makes a new one:
+ * where tasks come and go, all in one group, that takes longer than the rest of a start. What is made in here gets a
+ * group of its own instead (chattr +T); but for that all groups are looked at, and mostly one is read from the disk, so it is
+ * done beforehand. For speed only: without chattr, or on another file system, nothing else is different. Figures:
+ * docs/adr/0022.
+ */
+export class SpareDirs implements Disposable {
+  readonly #dir: string;
+  readonly #clock: Clock;
+  readonly #stock: string[];
+  #wanted: number;
+  #lastNumber: number;
+  #timer: Timer | undefined;
+  #taken = 0;
+  #isFilling = false;
+  #isClosed = false;
+
+  /**
+   * Opens the stock, and begins to fill it.
+   * @param dir on the file system of what will be made; of one agent at a time, and nobody else
+   * @throws a system error
+   */
+  static async open(dir: string, clock: Clock): Promise<SpareDirs> {
+    if ((await mkdir(dir, { recursive: true, mode: OWN_MODE })) !== undefined) await spread(dir);
+    return new SpareDirs(
+      dir,
+      clock,
+      (await readdir(dir)).filter((name) => /^\d+$/.test(name)),
+    );
+  }
+
+  private constructor(dir: string, clock: Clock, found: readonly string[]) {
+    this.#dir = dir;
+    this.#clock = clock;
+    this.#stock = [...found];
+    this.#lastNumber = Math.max(0, ...found.map(Number));
+    this.#wanted = Math.max(FEWEST, Math.min(MOST, found.length));
+    this.#fillWhenQuiet();
+  }
+
+  /** Synchronous, as what comes next waits for it; the parent must be there. */
+  readonly make: MakeDir = (dir, mode) => {
+    this.#taken += 1;
+    this.#fillWhenQuiet();
+    // To be moved onto an empty directory would be no error.
+    if (existsSync(dir) || !this.#take(dir, mode)) mkdirSync(dir, mode);
+  };
+
+  /** What is there is kept for the next agent. */
+  [Symbol.dispose](): void {
+    this.#isClosed = true;
+    this.#timer?.[Symbol.dispose]();
+  }
+
+  /** @returns false when it has to be made the usual way, which has the better error too */
+  #take(dir: string, mode: number): boolean {
+    try {
+      renameSync(this.#pop(), dir);
+      if (mode !== OWN_MODE) chmodSync(dir, mode);
+      return true;
+    } catch {
+      // Another file system is mounted there, its parent is not there, the disk is full.
+      return false;
+    }
+  }
+
+  #pop(): string {
+    const name = this.#stock.pop();
+    if (name !== undefined) return join(this.#dir, name);
+    this.#wanted = Math.min(MOST, 2 * this.#wanted);
+    const path = this.#next();
+    mkdirSync(path, OWN_MODE);
+    return path;
+  }
+
+  #next(): string {
+    this.#lastNumber += 1;
+    return join(this.#dir, String(this.#lastNumber));
+  }
+
+  #fillWhenQuiet(): void {
+    if (this.#isFilling || this.#timer !== undefined || this.#isClosed) return;
+    const taken = this.#taken;
+    this.#timer = this.#clock.setTimer(QUIET_MS, () => {
+      this.#timer = undefined;
+      if (taken === this.#taken) void this.#fill();
+      else this.#fillWhenQuiet();
+    });
+    this.#timer.unref();
+  }
+
+  /** Until there are enough, or one is taken. Never rejects. */
+  async #fill(): Promise<void> {
+    const taken = this.#taken;
+    this.#isFilling = true;
+    try {
+      while (this.#stock.length < this.#wanted && taken === this.#taken && !this.#isClosed) {
+        const path = this.#next();
+        await mkdir(path, OWN_MODE);
+        this.#stock.push(path.slice(this.#dir.length + 1));
+      }
+    } catch {
+      // A full disk, for example; whoever needs one is told when it is made.
+    } finally {
+      this.#isFilling = false;
+    }
+    if (taken !== this.#taken) this.#fillWhenQuiet();
+  }
+}
+
+/** Best effort: tells the file system that what is made in there has nothing to do with each other. */
+export function spread(dir: string): Promise<void> {
+  return new Promise((resolve) => {
+    execFile('chattr', ['-f', '+T', '--', dir], { timeout: 5_000 }, () => {
+      resolve();
+    });
+  });
+}
