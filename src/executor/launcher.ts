@@ -48,7 +48,8 @@ export class Launcher implements AsyncDisposable {
   /** Calls that are not waited for any more, and have a slot still. */
   readonly #late = new Set<string>();
   #held = 0;
-  #admitted: Promise<void> = Promise.resolve();
+  /** What it is told once it is where it belongs; undefined = it is. */
+  #early: string[] | undefined;
   #helper: Helper | undefined;
   #isReady = false;
   #lastId = 0;
@@ -64,7 +65,7 @@ export class Launcher implements AsyncDisposable {
       stdio: ['pipe', 'pipe', 'ignore'],
     });
     this.#helper = helper;
-    if (helper.pid !== undefined && deps.admit !== undefined) this.#admitted = deps.admit(helper.pid);
+    if (helper.pid !== undefined && deps.admit !== undefined) void this.#admit(deps.admit(helper.pid));
     helper.stdout.setEncoding('utf8');
     helper.stdout.on('data', (chunk: string) => {
       this.#onData(chunk);
@@ -136,8 +137,18 @@ export class Launcher implements AsyncDisposable {
     return { id, ended };
   }
 
+  async #admit(admitted: Promise<void>): Promise<void> {
+    this.#early = [];
+    await admitted;
+    const early = this.#early;
+    this.#early = undefined;
+    for (const message of early) this.#helper?.stdin.write(message);
+  }
+
+  /** At once: it works while this process goes on. */
   #write(helper: Helper, message: string): void {
-    void this.#admitted.then(() => helper.stdin.write(`${message}\0`));
+    if (this.#early === undefined) helper.stdin.write(`${message}\0`);
+    else this.#early.push(`${message}\0`);
   }
 
   /**
