@@ -98,13 +98,21 @@ static int set_stdio(struct child *c) {
 	return r;
 }
 
-void reset_signals(void) {
+static void default_signals(void) {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
 	for (int n = 1; n <= SIGRTMAX; n++)
 		(void) sigaction(n, &dfl, NULL);
+}
+
+static void unblock_signals(void) {
 	sigset_t none;
 	(void) sigemptyset(&none);
 	(void) sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void reset_signals(void) {
+	default_signals();
+	unblock_signals();
 }
 
 /*
@@ -144,20 +152,33 @@ static int take_terminal(void) {
 	return setpgid(0, 0) < 0 || tcsetpgrp(0, getpgrp()) < 0 ? -errno : 0;
 }
 
-/* The last steps, in the process that becomes the task, in its namespaces. Returns only with a fault. */
+static int take_attributes(struct child *c, enum stage *ret_stage) {
+	*ret_stage = STAGE_OOM_SCORE_ADJ;
+	int r = set_oom_score(c->x->spec.oom_score_adj);
+	return r < 0 ? r : attributes_set(c, ret_stage);
+}
+
+/*
+ * The steps of the process that becomes the task, in its namespaces, that give nobody a hold on it while it waits at the gate:
+ * there it is nobody's to look into, has all its privileges and blocks all signals.
+ */
+static int ripen(struct child *c, enum stage *ret_stage) {
+	default_signals();
+	return geteuid() == 0 ? take_attributes(c, ret_stage) : 0;
+}
+
+/* The last steps. Returns only with a fault. */
 static int finish(struct child *c, const struct identity *id, enum stage *ret_stage) {
 	const struct spec *spec = &c->x->spec;
 	*ret_stage = STAGE_SESSION;
 	int r = spec->tty_columns > 0 ? take_terminal() : setsid() < 0 ? -errno : 0;
 	if (r < 0)
 		return r;
-	/* An undumpable process does not own its files in /proc; exec makes it dumpable anyway. */
-	if (geteuid() != 0)
+	if (geteuid() != 0) {
+		/* An undumpable process does not own its files in /proc; exec makes it dumpable anyway. */
 		(void) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-	*ret_stage = STAGE_OOM_SCORE_ADJ;
-	r = set_oom_score(spec->oom_score_adj);
-	if (r == 0)
-		r = attributes_set(c, ret_stage);
+		r = take_attributes(c, ret_stage);
+	}
 	if (r == 0)
 		r = privileges_take(c, id, ret_stage);
 	if (r < 0)
@@ -169,9 +190,19 @@ static int finish(struct child *c, const struct identity *id, enum stage *ret_st
 	if (chdir(spec->cwd) < 0)
 		return -errno;
 	*ret_stage = STAGE_EXEC;
-	reset_signals();
+	unblock_signals();
 	(void) execve(find_program(spec), spec->argv, spec->envp);
 	return -errno;
+}
+
+/* As the process that becomes the task. */
+static int pass_gate(struct child *c, const struct identity *id, enum stage *ret_stage) {
+	int r = ripen(c, ret_stage);
+	if (r < 0)
+		return r;
+	*ret_stage = STAGE_GATE;
+	r = wait_at_gate(c);
+	return r < 0 ? r : finish(c, id, ret_stage);
 }
 
 /* All that is done before the task's pid is known: it changes only the processes that are being made. */
@@ -220,10 +251,8 @@ static int make_leader(struct child *c, enum stage *ret_stage) {
 	(void) close(built[1]);
 	wait_for_root(built[0]);
 	rep.leader = fork_sibling();
-	if (rep.leader == 0) {
-		*ret_stage = STAGE_GATE;
-		return (r = wait_at_gate(c)) < 0 ? r : finish(c, &id, ret_stage);
-	}
+	if (rep.leader == 0)
+		return pass_gate(c, &id, ret_stage);
 	if (rep.leader < 0)
 		return rep.leader;
 	_exit(write(c->report, &rep, sizeof rep) == (ssize_t) sizeof rep ? 0 : 126);
@@ -237,10 +266,7 @@ static int become_task(struct child *c, enum stage *ret_stage) {
 	int r = prepare(c, &id, ret_stage);
 	if (r == 0 && c->x->spec.isolate & ISOLATE_MOUNTS)
 		r = rootfs_enter(c, &id, ret_stage);
-	*ret_stage = r < 0 ? *ret_stage : STAGE_GATE;
-	if (r == 0)
-		r = wait_at_gate(c);
-	return r < 0 ? r : finish(c, &id, ret_stage);
+	return r < 0 ? r : pass_gate(c, &id, ret_stage);
 }
 
 _Noreturn void become(struct executor *x, int argc, char **argv) {

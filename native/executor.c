@@ -92,6 +92,7 @@ static void clean_up(struct executor *x) {
 	for (size_t i = 0; i < STREAMS; i++)
 		(void) unlinkat(x->dir, x->logs.streams[i].name, 0);
 	(void) unlinkat(x->dir, "pumped", 0);
+	(void) unlinkat(x->dir, "status.tmp", 0);
 }
 
 /*

@@ -411,8 +411,10 @@ struct usage read_usage(const struct executor *x);
 /* record.c */
 uint32_t crc32_of(const void *data, size_t len);
 void status_text(const struct executor *x, struct text *t);
-/* Replaces `status`. 0 or -errno. */
+/* Puts another text in the place of `status`, whole at any moment. 0 or -errno. */
 int status_write(const struct executor *x);
+/* Makes `status.tmp`, so that the next change has no file to make. Best effort. */
+void status_reserve(const struct executor *x);
 /* Makes exit.tmp and reserves room, so that a full disk cannot swallow the record. Best effort. */
 void record_reserve(struct executor *x);
 /* Gives the record to those who asked for it, then makes `exit` durable. 0 or -errno. */

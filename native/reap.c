@@ -75,15 +75,20 @@ static void leader_ended(struct executor *x) {
 	x->leader.ended = true;
 	x->leader.ended_at_ns = wall_ns();
 	x->leader.ended_mono_ns = mono_ns();
+}
+
+static void count_oom_kills(struct executor *x) {
 	x->oom_kills = read_oom_kills(x) - x->oom_kills_before;
 }
 
-/*
- * By evidence only: a SIGKILL that did not come from here, and the kernel counted an OOM kill in the cgroup.
- */
+/* By evidence only: a SIGKILL that did not come from here. */
+static bool was_killed(const struct executor *x) {
+	return x->outcome.result == RESULT_SIGNALED && x->outcome.signal == SIGKILL && !x->leader.killed_by_us;
+}
+
+/* And the kernel had counted an OOM kill in the cgroup when the leader ended. */
 static void judge_oom(struct executor *x) {
-	x->leader_oom = x->outcome.result == RESULT_SIGNALED && x->outcome.signal == SIGKILL &&
-			!x->leader.killed_by_us && x->oom_kills > 0;
+	x->leader_oom = was_killed(x) && x->oom_kills > 0;
 }
 
 static void child_leader_ended(struct executor *x, const siginfo_t *info) {
@@ -96,6 +101,9 @@ static void child_leader_ended(struct executor *x, const siginfo_t *info) {
 	if (x->outcome.result == RESULT_START_FAILED)
 		return;
 	take_status(x, info->si_code, info->si_status);
+	/* Most ends have nothing to do with it. */
+	if (was_killed(x))
+		count_oom_kills(x);
 	judge_oom(x);
 }
 
@@ -171,6 +179,8 @@ static bool ask_proc(struct executor *x) {
 void adopted_leader_event(struct executor *x, uint32_t events) {
 	if (!x->leader.ended) {
 		leader_ended(x);
+		/* Now: how it ended may only be known once more of the tree was killed. */
+		count_oom_kills(x);
 		x->info_deadline_ns = x->leader.ended_mono_ns + INFO_PATIENCE_NS;
 		/* Now only its being reaped is of interest; being dead it would stay readable for ever. */
 		(void) change_watch(x, x->leader.pidfd, 0, SOURCE_LEADER, 0);

@@ -1,6 +1,6 @@
 /*
  * record.c - the two files that say what became of a run. `status` is for whoever looks while it runs and is
- * replaced without fsync: after a power cut the boot id says that it is stale. `exit` is durable before
+ * swapped for another without fsync: after a power cut the boot id says that it is stale. `exit` is durable before
  * anybody is told but those who ask for the record itself, to make it durable themselves.
  */
 #define _GNU_SOURCE
@@ -12,12 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Of most disks. On one of larger ones a record is written as any other file. */
 #define SECTOR 512U
 /* crc32=12345678 and its end. */
 #define CRC_LINE 15U
+/* RENAME_EXCHANGE, where the C library does not know it. */
+#define SWAP 2U
 
 uint32_t crc32_of(const void *data, size_t len) {
 	const uint8_t *p = data;
@@ -124,25 +127,63 @@ static void show_state(const struct executor *x) {
 		memset(x->title + n, 0, x->title_cap - (size_t) n);
 }
 
+static int create_next(const struct executor *x) {
+	return openat(x->dir, "status.tmp", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+/*
+ * A file for the next text. `status.tmp` as the last change left it was `status` before that: whoever opened it then may
+ * still be about to read. A write lease is had only while nobody else has the file open, and holds up who opens it now
+ * until it is closed here. Without one, a new file takes its place.
+ */
+static int open_next(const struct executor *x) {
+	int fd = openat(x->dir, "status.tmp", O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd >= 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0)
+		return fd;
+	close_fd(&fd);
+	(void) unlinkat(x->dir, "status.tmp", 0);
+	return create_next(x);
+}
+
+static int fill(int fd, const struct text *t) {
+	struct stat st;
+	int r = write_full(fd, t->at, t->len);
+	if (r < 0)
+		return r;
+	return fstat(fd, &st) < 0 || ((size_t) st.st_size > t->len && ftruncate(fd, (off_t) t->len) < 0) ? -errno : 0;
+}
+
+/*
+ * Makes the second file before there is a hurry. Its blocks, and those of the first one, are not asked for: a file that was never
+ * written out when its run ends never has any.
+ */
+void status_reserve(const struct executor *x) {
+	char buf[STATUS_CAP];
+	struct text t = { .at = buf, .cap = sizeof buf };
+	AUTO_FD fd = create_next(x);
+	status_text(x, &t);
+	if (fd >= 0)
+		(void) fill(fd, &t);
+}
+
+/*
+ * Two files take turns: making one, and removing another, takes longer than all else here. The first text has nothing to
+ * swap with; nor has any where the file system, or the kernel, does not know how: then the new file replaces the old one.
+ */
 int status_write(const struct executor *x) {
 	char buf[STATUS_CAP];
 	struct text t = { .at = buf, .cap = sizeof buf };
 	show_state(x);
 	status_text(x, &t);
-	int fd = openat(x->dir, "status.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	AUTO_FD fd = open_next(x);
 	if (fd < 0)
 		return -errno;
-	/*
-	 * ext4 writes a file out at once when it replaces another and has no blocks yet, which takes longer
-	 * than all else here. It need not be on disk: give it its blocks first.
-	 */
-	(void) posix_fallocate(fd, 0, (off_t) t.len);
-	int r = write_full(fd, t.at, t.len);
-	if (close(fd) < 0 && r == 0)
-		r = -errno;
-	if (r == 0 && renameat(x->dir, "status.tmp", x->dir, "status") < 0)
-		r = -errno;
-	return r;
+	int r = fill(fd, &t);
+	if (r < 0)
+		return r;
+	if (syscall(SYS_renameat2, x->dir, "status.tmp", x->dir, "status", SWAP) == 0)
+		return 0;
+	return renameat(x->dir, "status.tmp", x->dir, "status") < 0 ? -errno : 0;
 }
 
 uint64_t read_oom_kills(const struct executor *x) {

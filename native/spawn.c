@@ -181,6 +181,8 @@ void spawn_leader(struct executor *x) {
 	}
 	x->spawn.report = report[0];
 	x->spawn.gate = gate[1];
+	/* While the child prepares itself. */
+	status_reserve(x);
 	if (x->spec.isolate & ISOLATE_PID) {
 		x->spawn.maker = pid;
 		close_fd(&pidfd);
@@ -302,10 +304,10 @@ static void report_ended(struct executor *x) {
 	 */
 	if (x->terminal.pid != 0)
 		(void) setsid();
-	pump_start(x);
 	(void) status_write(x);
 	tell(x, TOLD_OK, NULL);
-	/* Nobody waits for it now. */
+	/* Nobody waits for these now; what the task says meanwhile is in its FIFOs. */
+	pump_start(x);
 	record_reserve(x);
 }
 

@@ -18,6 +18,7 @@ const EXECUTOR_CALLS = [
   ...[
     'openat',
     'renameat',
+    'renameat2',
     'write',
     'clone3',
     'fsync',

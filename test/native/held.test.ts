@@ -288,6 +288,35 @@ describe('an executor that is held', { concurrency: 2, timeout: 120_000 }, () =>
     }
   }
 
+  for (const [name, change] of KINDS) {
+    // Only root is nobody's to look into while it takes on its limits.
+    const skip = IS_ROOT ? false : 'needs root';
+    it(
+      `G5: ${name}: a limit that there is not fails before GO, says so, and leaves nothing`,
+      { skip },
+      async () => {
+        const rlimits = [{ name: 'bogus', soft: 5, hard: 5 }];
+        await using run = new Run({ ...change, attributes: { rlimits, umask: 0o022, nice: undefined } });
+        using held = new Held(run);
+        const executor = await held.isSetUp();
+        await held.made();
+        assert.deepEqual(await held.report, {
+          status: TOLD.startFailed,
+          stderr: 'start failed at rlimit: bogus 5 5: Invalid argument',
+        });
+        assert.equal(await run.outcome(), 'start_failed rlimit 22');
+        assert.equal((await run.exit())['detail'], 'bogus 5 5');
+        assert.equal(run.status()['state'], 'failed');
+        await areGone([executor, ...holdersOf(run)]);
+        assert.deepEqual(readdirSync(run.dir).sort(), [
+          ...['exit', 'lock', 'spec', 'status'],
+          ...(change?.terminal === undefined ? [] : ['tty']),
+        ]);
+        assert.deepEqual(processesOf(run.runId), []);
+      },
+    );
+  }
+
   it('G10: a spec that cannot be used is refused in words, and no claim is made', async () => {
     await using run = new Run({ bootId: '00000000-0000-4000-8000-000000000000' });
     using held = new Held(run);
