@@ -21,7 +21,7 @@ import { openSqliteStore } from '../state/sqlite-store.js';
 import type { StateStore } from '../state/store.js';
 import { artifactHook } from '../taskrunner/hooks/artifact.js';
 import { dispatchPayloadHook } from '../taskrunner/hooks/dispatch-payload.js';
-import { taskDirHook } from '../taskrunner/hooks/task-dir.js';
+import { furnishAlloc, taskDirHook } from '../taskrunner/hooks/task-dir.js';
 import { templateHook } from '../taskrunner/hooks/template.js';
 import { volumesHook } from '../taskrunner/hooks/volumes.js';
 import { validateHook } from '../taskrunner/hooks/validate.js';
@@ -88,7 +88,11 @@ export async function startAgent(
       accept: config.acceptHost,
       dataDir: config.dataDir,
     });
-    const spareDirs = scope.own('spare directories', await SpareDirs.open(dataDir.spareDir, clock));
+    const runDirs = scope.own('spare run directories', await SpareDirs.open(dataDir.spares('run'), clock));
+    const allocDirs = scope.own(
+      'spare alloc directories',
+      await SpareDirs.open(dataDir.spares('alloc'), clock, furnishAlloc),
+    );
     const executorPath = findExecutor();
     const cgroups = Cgroups.open({ root: config.cgroupRoot });
     const launcher = scope.own(
@@ -105,7 +109,7 @@ export async function startAgent(
       logger,
       bootId,
       runsDir: dataDir.runDir,
-      makeDir: spareDirs.make,
+      makeDir: runDirs.make,
       cgroups,
       executorPath,
       launcher,
@@ -129,7 +133,7 @@ export async function startAgent(
       driver: (name) => drivers.get(name),
       hooks: [
         validateHook({ denied: config.deniedUsers, drivers: config.checkedDrivers }),
-        taskDirHook(pace, spareDirs.make),
+        taskDirHook(pace, allocDirs.make),
         volumesHook(config.hostVolumes),
         dispatchPayloadHook,
         artifactHook(),

@@ -22,9 +22,9 @@ export class DataDir {
     return join(this.path, 'run');
   }
 
-  /** Empty directories that will be run and alloc directories. */
-  get spareDir(): string {
-    return join(this.path, 'spare');
+  /** Directories that will be run or alloc directories. */
+  spares(kind: 'run' | 'alloc'): string {
+    return join(this.path, 'spare', kind);
   }
 
   get allocDir(): string {

@@ -1,33 +1,34 @@
 /** Owns where on the disk the directories come to lie that are made and removed all the time, and that they are at hand. */
 import { execFile } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, renameSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync } from 'node:fs';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock, Timer } from './clock.js';
 
-/** Makes one directory, as mkdirSync does. @throws a system error; EEXIST: something has that name */
-export type MakeDir = (dir: string, mode: number) => void;
+/** Makes a directory with what belongs into it. @throws a system error; EEXIST: something has that name */
+export type MakeDir = (dir: string) => void;
 
 /** As the stock begins; it doubles each time it does not suffice. */
 const FEWEST = 8;
-/** A hundred new tasks need two hundred. */
-const MOST = 256;
+/** For a hundred new tasks at once. */
+const MOST = 128;
 /** The stock is filled when none was taken for so long: a start is not to wait for it. */
 const QUIET_MS = 20;
-const OWN_MODE = 0o700;
 
 /**
- * A stock of empty directories that are moved to where one is needed. ext4 puts what is made in a directory into that one's
- * group of inodes, and looks at each inode of the group that was deleted in the last minutes before it makes a new one:
- * where tasks come and go, all in one group, that takes longer than the rest of a start. What is made in here gets a
- * group of its own instead (chattr +T); but for that all groups are looked at, and mostly one is read from the disk, so it is
- * done beforehand. For speed only: without chattr, or on another file system, nothing else is different. Figures:
- * docs/adr/0022.
+ * A stock of directories that are moved to where one is needed. ext4 puts what is made in a directory into that one's group of
+ * inodes, and looks at each inode of the group that was deleted in the last minutes before it makes a new one: where tasks
+ * come and go, all in one group, that takes longer than the rest of a start. What is made in here gets a group of its own
+ * instead (chattr +T); but for that all groups are looked at, and mostly one is read from the disk, so it is done beforehand.
+ * For speed only: without chattr, or on another file system, nothing else is different. Figures: docs/adr/0022.
  */
 export class SpareDirs implements Disposable {
   readonly #dir: string;
   readonly #clock: Clock;
-  readonly #stock: string[];
+  readonly #furnish: (dir: string) => void;
+  readonly #stock: string[] = [];
+  /** Found, and perhaps not furnished: by an agent that was killed, or of another release. */
+  readonly #found: string[];
   #wanted: number;
   #lastNumber: number;
   #timer: Timer | undefined;
@@ -38,32 +39,37 @@ export class SpareDirs implements Disposable {
   /**
    * Opens the stock, and begins to fill it.
    * @param dir on the file system of what will be made; of one agent at a time, and nobody else
+   * @param furnish puts into a directory (mode 0700) what belongs there; nothing, where that is there
    * @throws a system error
    */
-  static async open(dir: string, clock: Clock): Promise<SpareDirs> {
-    if ((await mkdir(dir, { recursive: true, mode: OWN_MODE })) !== undefined) await spread(dir);
-    return new SpareDirs(
-      dir,
-      clock,
-      (await readdir(dir)).filter((name) => /^\d+$/.test(name)),
-    );
+  static async open(
+    dir: string,
+    clock: Clock,
+    furnish: (dir: string) => void = () => undefined,
+  ): Promise<SpareDirs> {
+    if ((await mkdir(dir, { recursive: true, mode: 0o700 })) !== undefined) await spread(dir);
+    const found = (await readdir(dir)).filter((name) => /^\d+$/.test(name));
+    return new SpareDirs(dir, clock, furnish, found);
   }
 
-  private constructor(dir: string, clock: Clock, found: readonly string[]) {
+  private constructor(dir: string, clock: Clock, furnish: (dir: string) => void, found: readonly string[]) {
     this.#dir = dir;
     this.#clock = clock;
-    this.#stock = [...found];
+    this.#furnish = furnish;
+    this.#found = found.map((name) => join(dir, name));
     this.#lastNumber = Math.max(0, ...found.map(Number));
     this.#wanted = Math.max(FEWEST, Math.min(MOST, found.length));
     this.#fillWhenQuiet();
   }
 
   /** Synchronous, as what comes next waits for it; the parent must be there. */
-  readonly make: MakeDir = (dir, mode) => {
+  readonly make: MakeDir = (dir) => {
     this.#taken += 1;
     this.#fillWhenQuiet();
     // To be moved onto an empty directory would be no error.
-    if (existsSync(dir) || !this.#take(dir, mode)) mkdirSync(dir, mode);
+    if (!existsSync(dir) && this.#take(dir)) return;
+    mkdirSync(dir, 0o700);
+    this.#furnish(dir);
   };
 
   /** What is there is kept for the next agent. */
@@ -73,10 +79,9 @@ export class SpareDirs implements Disposable {
   }
 
   /** @returns false when it has to be made the usual way, which has the better error too */
-  #take(dir: string, mode: number): boolean {
+  #take(dir: string): boolean {
     try {
-      renameSync(this.#pop(), dir);
-      if (mode !== OWN_MODE) chmodSync(dir, mode);
+      renameSync(this.#stock.pop() ?? this.#makeNow(), dir);
       return true;
     } catch {
       // Another file system is mounted there, its parent is not there, the disk is full.
@@ -84,16 +89,15 @@ export class SpareDirs implements Disposable {
     }
   }
 
-  #pop(): string {
-    const name = this.#stock.pop();
-    if (name !== undefined) return join(this.#dir, name);
+  #makeNow(): string {
     this.#wanted = Math.min(MOST, 2 * this.#wanted);
-    const path = this.#next();
-    mkdirSync(path, OWN_MODE);
+    const path = this.#nextPath();
+    mkdirSync(path, 0o700);
+    this.#furnish(path);
     return path;
   }
 
-  #next(): string {
+  #nextPath(): string {
     this.#lastNumber += 1;
     return join(this.#dir, String(this.#lastNumber));
   }
@@ -112,12 +116,15 @@ export class SpareDirs implements Disposable {
   /** Until there are enough, or one is taken. Never rejects. */
   async #fill(): Promise<void> {
     const taken = this.#taken;
+    const isQuiet = (): boolean => taken === this.#taken && !this.#isClosed;
     this.#isFilling = true;
     try {
-      while (this.#stock.length < this.#wanted && taken === this.#taken && !this.#isClosed) {
-        const path = this.#next();
-        await mkdir(path, OWN_MODE);
-        this.#stock.push(path.slice(this.#dir.length + 1));
+      while (this.#stock.length < this.#wanted && isQuiet()) {
+        const path = this.#found.pop() ?? this.#nextPath();
+        // What takes long in a thread of its own, the rest while nothing else is to be done.
+        await mkdir(path, { recursive: true, mode: 0o700 });
+        this.#furnish(path);
+        this.#stock.push(path);
       }
     } catch {
       // A full disk, for example; whoever needs one is told when it is made.

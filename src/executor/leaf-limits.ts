@@ -181,10 +181,11 @@ function keptMemory(files: LeafFiles, { memoryMaxBytes }: CgroupLimits): string 
 
 /** @returns why it is not in force */
 function applyOne(files: LeafFiles, limit: LimitFile, mode: 'fresh' | 'change'): string | undefined {
+  if (mode === 'fresh' && limit.v1.value === undefined && limit.v2.value === undefined) return undefined;
   const v1 = files.v1(limit.v1.file);
   const path = v1 ?? files.v2(limit.v2.file);
   const { value, none } = v1 === undefined ? limit.v2 : limit.v1;
-  if (value === undefined && (mode === 'fresh' || path === undefined)) return undefined;
+  if (value === undefined && path === undefined) return undefined;
   if (path === undefined) return `this host offers no ${limit.controller} controller`;
   // pids.max knows no number for "none", in either version.
   const wanted = String(value ?? (limit.limit === 'pids' ? 'max' : none));

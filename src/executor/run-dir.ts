@@ -52,15 +52,15 @@ export function runDirOf(runsDir: string, runId: string): string {
 export function makeRunDir(makeDir: MakeDir, runDir: string): void {
   const shard = dirname(runDir);
   if (!existsSync(shard)) mkdirSync(shard, { recursive: true, mode: 0o700 });
-  makeDir(runDir, 0o700);
+  makeDir(runDir);
 }
 
-/** Writes the spec into a fresh run directory. @throws a system error */
+/**
+ * Writes the spec into a fresh run directory. Nothing but the directory is there before it is whole, and it is not synced: a
+ * spec is of use in its own boot only. @throws a system error
+ */
 export function writeSpec(runDir: string, spec: Buffer): void {
-  // Not synced: a spec is of use in its own boot only, and a power cut ends that.
-  const temporary = join(runDir, 'spec.tmp');
-  writeFileSync(temporary, spec, { mode: 0o600 });
-  renameSync(temporary, join(runDir, 'spec'));
+  writeFileSync(join(runDir, 'spec'), spec, { mode: 0o600, flag: 'wx' });
 }
 
 /**
@@ -69,7 +69,10 @@ export function writeSpec(runDir: string, spec: Buffer): void {
  * @throws a system error, AgentError protocol_error
  */
 export function rewriteJoinProcs(runDir: string, joinProcs: readonly string[]): void {
-  writeSpec(runDir, withJoinProcs(readFileSync(join(runDir, 'spec')), joinProcs));
+  const path = join(runDir, 'spec');
+  const temporary = `${path}.tmp`;
+  writeFileSync(temporary, withJoinProcs(readFileSync(path), joinProcs), { mode: 0o600 });
+  renameSync(temporary, path);
 }
 
 /**

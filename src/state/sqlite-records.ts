@@ -2,7 +2,7 @@
 import { copyPlain } from './json.js';
 import type { Quarantine } from './quarantine.js';
 import type { Recall } from './recall.js';
-import { BadRow, Row, type Columns } from './row.js';
+import type { Columns } from './row.js';
 import {
   decodeAlloc,
   decodeHook,
@@ -30,7 +30,7 @@ const MOST_JOBS = 1_000;
 /** Allocs that are remembered: those that many tasks that start together belong to. */
 const MOST_ALLOCS = 1_000;
 
-/** What the feed says of an alloc; as its rows would be read. */
+/** What the feed says of an alloc; equal to its rows as they would be read. */
 interface Told {
   alloc: AllocRecord;
   /** In the order they were first put, as everywhere. */
@@ -111,8 +111,8 @@ export class SqliteRecords implements Records {
       this.#sql.get(ANY_OF_ALLOC, [alloc.id, alloc.id]) === undefined;
     this.#sql.put('allocs', ['alloc_id'], columns);
     if (isNew) this.#told.set(alloc.id, { alloc, tasks: new Map() });
-    this.#remember(alloc.id, columns, (told, row) => {
-      told.alloc = decodeAlloc(row);
+    this.#remember(alloc.id, columns, (told) => {
+      told.alloc = copyPlain(alloc);
     });
   }
 
@@ -148,8 +148,8 @@ export class SqliteRecords implements Records {
   putTask(task: TaskRecord): void {
     const columns = encodeTask(task);
     this.#sql.put('tasks', ['alloc_id', 'task'], columns);
-    this.#remember(task.allocId, columns, (told, row) => {
-      told.tasks.set(task.task, decodeTask(row));
+    this.#remember(task.allocId, columns, (told) => {
+      told.tasks.set(task.task, copyPlain(task));
     });
   }
 
@@ -249,16 +249,11 @@ export class SqliteRecords implements Records {
   }
 
   /** Notes in what is remembered of an alloc that `columns` were put. What a disk would give back changed is read. */
-  #remember(allocId: string, columns: Columns, note: (told: Told, row: Row) => void): void {
+  #remember(allocId: string, columns: Columns, note: (told: Told) => void): void {
     const told = this.#told.get(allocId);
     if (told === undefined) return;
-    try {
-      if (isWellFormed(columns)) note(told, new Row(columns));
-      else this.#told.delete(allocId);
-    } catch (error) {
-      if (!(error instanceof BadRow)) throw error;
-      this.#told.delete(allocId);
-    }
+    if (isWellFormed(columns)) note(told);
+    else this.#told.delete(allocId);
   }
 
   #jobs(table: 'jobs' | 'job_versions', found: readonly unknown[]): readonly Indexed<JobRecord>[] {

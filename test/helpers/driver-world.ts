@@ -74,7 +74,9 @@ export class DriverWorld {
               ...(options.mounts === undefined ? {} : { mounts: options.mounts }),
             }),
       runsDir: join(dir, options.subDir ?? '', 'run'),
-      makeDir: mkdirSync,
+      makeDir: (path) => {
+        mkdirSync(path, 0o700);
+      },
       hostCpus: { mhz: 4000, cores: 2 },
     };
   }

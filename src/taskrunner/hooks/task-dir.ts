@@ -8,8 +8,9 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  renameSync,
 } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { AgentError, describeSystemError } from '../../base/errors.js';
 import type { MakeDir } from '../../base/spare-dirs.js';
 import type { Pace } from '../../base/pace.js';
@@ -21,42 +22,60 @@ const SETUP: TaskEvent = { type: 'Task Setup', message: 'Building Task Directory
 
 const MODE_BITS = 0o7777;
 
+/** What `furnishAlloc` calls the directory of the first task. No task may be called that (jobspec/names.ts). */
+const FIRST_TASK = '.task';
+
 /**
  * @param pace of all set-ups of this agent
- * @param makeDir how the directory of an alloc is made
+ * @param makeAllocDir makes the directory of an alloc as `furnishAlloc` does
  */
-export function taskDirHook(pace: Pace, makeDir: MakeDir): TaskHook {
+export function taskDirHook(pace: Pace, makeAllocDir: MakeDir): TaskHook {
   return {
     name: 'task_dir',
     async prestart({ dirs, emit }) {
       await pace.turn();
+      if (existsSync(dirs.taskDir)) {
+        makeTaskDirs(dirs);
+        return undefined;
+      }
       // Told once, also when a later hook fails and the set-up is tried again.
-      if (!existsSync(dirs.taskDir)) emit(SETUP);
-      const isNew = makeAllocDir(dirs, makeDir);
-      makeTaskDirs(dirs, isNew);
+      emit(SETUP);
+      const root = dirname(dirs.allocDir);
+      const firstTask = join(root, FIRST_TASK);
+      if (!existsSync(root)) {
+        mkdirSync(dirname(root), { recursive: true });
+        makeAllocDir(root);
+      }
+      if (existsSync(firstTask)) renameSync(firstTask, dirs.taskDir);
+      else makeTaskDirs(dirs);
       return undefined;
     },
   };
 }
 
-/** That of all tasks of the alloc. @returns whether it was not there */
-function makeAllocDir({ allocDir }: TaskDirs, makeDir: MakeDir): boolean {
-  const dir = dirname(allocDir);
-  if (existsSync(dir)) return false;
-  mkdirSync(dirname(dir), { recursive: true });
-  makeDir(dir, 0o755);
-  return true;
+/** Puts into the directory of an alloc what it has in common with all others, and what its first task needs. */
+export function furnishAlloc(root: string): void {
+  chmodSync(root, 0o755);
+  const allocDir = join(root, 'alloc');
+  const taskDir = join(root, FIRST_TASK);
+  makeTaskDirs({
+    allocDir,
+    taskDir,
+    logDir: join(allocDir, 'logs'),
+    localDir: join(taskDir, 'local'),
+    secretsDir: join(taskDir, 'secrets'),
+  });
 }
 
 /**
  * Synchronous, as the store is on the same disk: a dozen hops to other threads would take longer than the work. At a
  * restart all of it is there, and is only looked at.
  */
-function makeTaskDirs({ allocDir, taskDir, logDir, localDir, secretsDir }: TaskDirs, isNew: boolean): void {
+function makeTaskDirs({ allocDir, taskDir, logDir, localDir, secretsDir }: TaskDirs): void {
   // Shared by tasks that may run as different users, as in Nomad; secrets are the task's own.
   // Sticky, so that no task of another user can put something of its own in the place of `logs`, `local` or `secrets`.
-  const isNewAlloc = makeShared(allocDir, 0o1777, isNew);
-  const isNewTask = makeShared(taskDir, 0o1777, isNew);
+  const isNewAlloc = makeShared(allocDir, 0o1777, false);
+  const isNewTask = makeShared(taskDir, 0o1777, false);
   makeShared(`${allocDir}/tmp`, 0o1777, isNewAlloc);
   makeShared(`${taskDir}/tmp`, 0o1777, isNewTask);
   makeShared(`${allocDir}/data`, 0o777, isNewAlloc);
@@ -67,16 +86,11 @@ function makeTaskDirs({ allocDir, taskDir, logDir, localDir, secretsDir }: TaskD
 
 /**
  * Makes a directory of exactly that mode, whatever the umask is.
- * @param isInNew it is in a directory that has just been made: it is not there, nor anything in its place
+ * @param isInNew it is in a directory that has just been made, and need not be looked for
  * @returns whether it was not there
  */
 function makeShared(dir: string, mode: number, isInNew: boolean): boolean {
-  if (isInNew) {
-    mkdirSync(dir);
-    chmodSync(dir, mode);
-    return true;
-  }
-  const there = lstatSync(dir, { throwIfNoEntry: false });
+  const there = isInNew ? undefined : lstatSync(dir, { throwIfNoEntry: false });
   if (there?.isDirectory() === true && (there.mode & MODE_BITS) === mode) return false;
   mkdirSync(dir, { recursive: true });
   setMode(dir, mode);

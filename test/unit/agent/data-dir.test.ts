@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,23 +21,6 @@ describe('the data directory', { timeout: 10_000 }, () => {
     await made.make();
     assert.equal(statSync(made.path).mode & 0o777, 0o711);
     assert.equal(statSync(made.runDir).mode & 0o777, 0o700);
-  });
-
-  it('lets the file system spread what is made and removed all the time', async (test) => {
-    const made = new DataDir(join(dir, 'data'));
-    await made.make();
-    const type = spawnSync('stat', ['-f', '-c', '%T', dir], { encoding: 'utf8' }).stdout;
-    const asked = spawnSync('lsattr', ['-d', made.runDir, made.allocDir], { encoding: 'utf8' });
-    if (!type.startsWith('ext') || asked.status !== 0) {
-      test.skip('only ext4 does so, and lsattr tells of it');
-      return;
-    }
-    const attributes = asked.stdout
-      .trim()
-      .split('\n')
-      .map((line) => line.split(' ')[0] ?? '');
-    assert.equal(attributes.length, 2);
-    for (const each of attributes) assert.match(each, /T/);
   });
 
   it('that belongs to another user is refused by that name', async () => {

@@ -16,7 +16,7 @@ import { describe, it } from 'node:test';
 import { dispatchPayloadHook } from '../../../../src/taskrunner/hooks/dispatch-payload.js';
 import { HookFailure } from '../../../../src/taskrunner/hooks/hook.js';
 import { Pace } from '../../../../src/base/pace.js';
-import { taskDirHook } from '../../../../src/taskrunner/hooks/task-dir.js';
+import { furnishAlloc, taskDirHook } from '../../../../src/taskrunner/hooks/task-dir.js';
 import { validateHook } from '../../../../src/taskrunner/hooks/validate.js';
 import { HookWorld } from '../../../helpers/hook-world.js';
 
@@ -105,6 +105,10 @@ describe('validate', () => {
 });
 
 describe('task_dir', () => {
+  const makeAlloc = (dir: string): void => {
+    mkdirSync(dir);
+    furnishAlloc(dir);
+  };
   it('G24: a task of another user cannot put its own directory in the place of logs, local or secrets', async (test) => {
     if (process.getuid?.() !== 0) {
       test.skip('only root can be two users');
@@ -112,7 +116,7 @@ describe('task_dir', () => {
     }
     using world = new HookWorld();
     chmodSync(world.dir, 0o755);
-    await taskDirHook(new Pace(1), mkdirSync).prestart?.(world.context({}));
+    await taskDirHook(new Pace(1), makeAlloc).prestart?.(world.context({}));
     const { allocDir, taskDir, logDir, localDir, secretsDir } = world.dirs;
     assert.equal(statSync(allocDir).mode & 0o7777, 0o1777);
     assert.equal(statSync(taskDir).mode & 0o7777, 0o1777);
@@ -142,14 +146,14 @@ describe('task_dir', () => {
     rmSync(dirname(allocDir), { recursive: true });
     const umask = process.umask(0o077);
     try {
-      await taskDirHook(new Pace(1), mkdirSync).prestart?.(world.context({}));
+      await taskDirHook(new Pace(1), makeAlloc).prestart?.(world.context({}));
     } finally {
       process.umask(umask);
     }
     assert.deepEqual(seen(), modes);
     for (const dir of [allocDir, join(taskDir, 'tmp'), localDir]) chmodSync(dir, 0o711);
     rmSync(join(allocDir, 'data'), { recursive: true });
-    await taskDirHook(new Pace(1), mkdirSync).prestart?.(world.context({}));
+    await taskDirHook(new Pace(1), makeAlloc).prestart?.(world.context({}));
     assert.deepEqual(seen(), modes);
   });
 
@@ -157,7 +161,7 @@ describe('task_dir', () => {
     using world = new HookWorld();
     rmSync(world.dirs.taskDir, { recursive: true });
     for (let times = 0; times < 3; times++)
-      await taskDirHook(new Pace(1), mkdirSync).prestart?.(world.context({}));
+      await taskDirHook(new Pace(1), makeAlloc).prestart?.(world.context({}));
     assert.deepEqual(
       world.events.map(({ type }) => type),
       ['Task Setup'],
@@ -171,7 +175,7 @@ describe('task_dir', () => {
     rmSync(world.dirs.localDir, { recursive: true });
     symlinkSync(victim, world.dirs.localDir);
     await assert.rejects(
-      async () => taskDirHook(new Pace(1), mkdirSync).prestart?.(world.context({})),
+      async () => taskDirHook(new Pace(1), makeAlloc).prestart?.(world.context({})),
       /local: not a directory/,
     );
     assert.equal(statSync(victim).mode & 0o777, 0o700);
