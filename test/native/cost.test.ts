@@ -37,14 +37,14 @@ describe('an idle executor', () => {
   it('G34: never wakes up', async () => {
     await using run = await new Run({ sh: 'sleep 1000' }).started();
     const { pid } = run.executor;
+    const client = await run.client();
+    await client.statusText();
     const threads = readdirSync(`/proc/${pid}/task`);
     const switches = (): number =>
       threads
         .map((tid) => read(pid, `task/${tid}/status`))
         .map((text) => number(text, 'voluntary_ctxt_switches') + number(text, 'nonvoluntary_ctxt_switches'))
         .reduce((sum, count) => sum + count, 0);
-    const client = await run.client();
-    await client.statusText();
     await pause(100); // It is on its way back to sleep after that answer.
     const before = switches();
     await pause(OBSERVED_MS); // The window of observation itself, not a wait for something.

@@ -111,6 +111,7 @@ describe('the status file', () => {
   for (const [name, leave] of leftovers) {
     it(`is whole whatever its executor has left beside it: ${name}`, async () => {
       await using run = await new Run({ sh: DEAF }).started();
+      await run.logged('ready');
       await run.killExecutor();
       const elsewhere = join(run.root, 'elsewhere');
       writeFileSync(elsewhere, 'precious');
