@@ -35,7 +35,8 @@ type Slot =
   | { readonly kind: 'event'; readonly event: TaskEventRow; readonly jobId: string };
 
 /**
- * Applies one commit.
+ * Applies one commit, or several that become one: nobody can see what is between them, and what they change twice is
+ * written and told once, as it is in the end.
  * @returns the feed rows it made, in index order
  * @throws AgentError internal when a rule is broken; whatever the tables throw
  */
@@ -46,9 +47,33 @@ export function applyChanges(
   nowMs: number,
 ): readonly FeedRow[] {
   const commit = new Commit(tables, limits);
-  for (const change of changes) commit.apply(change);
+  for (const change of withoutRepeats(changes)) commit.apply(change);
   commit.checkJobs();
   return commit.tell(nowMs);
+}
+
+/** The same without records of an alloc or a task that are replaced further on: the last one has the place of the first. */
+function withoutRepeats(changes: readonly Change[]): readonly Change[] {
+  const places = new Map<string, number>();
+  const kept: Change[] = [];
+  for (const change of changes) {
+    const key = keyOf(change);
+    const place = key === undefined ? undefined : places.get(key);
+    if (place !== undefined) kept[place] = change;
+    else {
+      if (key !== undefined) places.set(key, kept.length);
+      // What is put again after that is another one.
+      if (change.kind === 'delete_alloc') places.clear();
+      kept.push(change);
+    }
+  }
+  return kept;
+}
+
+/** Of records of which only the newest counts. */
+function keyOf(change: Change): string | undefined {
+  if (change.kind === 'put_alloc') return change.alloc.id;
+  return change.kind === 'put_task' ? `${change.task.allocId}/${change.task.task}` : undefined;
 }
 
 class Commit {

@@ -15,7 +15,10 @@ const COMPANY_MS = 10;
 const RETRY_FIRST_MS = 1_000;
 const RETRY_LONGEST_MS = 30_000;
 
-/** What became of one commit of a transaction that was stored. A bad one left nothing behind. */
+/**
+ * What became of one commit of a transaction that was stored. A bad one left nothing behind. Rows of several commits together
+ * stand with the first.
+ */
 export type Written =
   | { readonly kind: 'stored'; readonly rows: readonly FeedRow[] }
   | { readonly kind: 'bad'; readonly error: unknown };

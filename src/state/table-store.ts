@@ -80,34 +80,37 @@ export class TableStore implements StateStore {
 
   /**
    * One transaction; a commit that breaks a rule is no part of it. That one does is rare, and looked for only when it is
-   * known: all are written without a savepoint for each, and once more with one when that fails. Throws when the disk
-   * refuses.
+   * known: all are written as one, and each by itself, with a savepoint, when that fails. Throws when the disk refuses.
    */
   #write(commits: readonly (readonly Change[])[]): readonly Written[] {
     const { tables, limits, clock } = this.#deps;
     const nowMs = clock.wallMs();
-    const apply = (changes: readonly Change[]): Written => {
-      return { kind: 'stored', rows: applyChanges(tables, changes, limits, nowMs) };
-    };
+    const write = (apply: () => readonly Written[]): readonly Written[] =>
+      tables.transact(() => {
+        const written = apply();
+        tables.history.trimFeed(limits, nowMs);
+        return written;
+      });
     const applyAlone = (changes: readonly Change[]): Written => {
       try {
-        return tables.transact(() => apply(changes));
+        return tables.transact(() => ({
+          kind: 'stored',
+          rows: applyChanges(tables, changes, limits, nowMs),
+        }));
       } catch (error) {
         if (tables.isRefusal(error)) throw error;
         return { kind: 'bad', error };
       }
     };
-    const writeAll = (how: (changes: readonly Change[]) => Written): readonly Written[] =>
-      tables.transact(() => {
-        const written = commits.map((changes) => how(changes));
-        tables.history.trimFeed(limits, nowMs);
-        return written;
-      });
     try {
-      return writeAll(apply);
+      return write(() => {
+        const asOne = commits.some((changes) => changes.some(isEnd)) ? commits : [commits.flat()];
+        const rows = asOne.flatMap((changes) => applyChanges(tables, changes, limits, nowMs));
+        return commits.map((_, place) => ({ kind: 'stored', rows: place === 0 ? rows : [] }));
+      });
     } catch (error) {
       if (tables.isRefusal(error)) throw error;
-      return writeAll(applyAlone);
+      return write(() => commits.map(applyAlone));
     }
   }
 
@@ -153,4 +156,9 @@ export class TableStore implements StateStore {
   feedBounds: StateStore['feedBounds'] = () => this.#open().history.feedBounds();
   readFeed: StateStore['readFeed'] = (afterIndex, limit) => this.#open().history.readFeed(afterIndex, limit);
   listQuarantined: StateStore['listQuarantined'] = () => this.#open().listQuarantined();
+}
+
+/** What was before the end of something is told before it. */
+function isEnd({ kind }: Change): boolean {
+  return kind === 'delete_alloc' || kind === 'delete_job';
 }

@@ -59,21 +59,29 @@ for (const [kind, make] of Object.entries(STORES)) {
       assert.deepEqual(groups, [2]);
     });
 
-    it('tells of each commit of the group for itself, in order', async () => {
+    it('tells once of an alloc that several of the group change, as it is then, and of each event', async () => {
       const { store } = stock.take();
-      await store.commit(GROUND);
+      await store.commit([...GROUND, putTask({ task: 'other' })]);
       const index = store.index();
       await Promise.all([
         store.commit([putTask({ attempts: 1 }), addEvent(1)]),
-        store.commit([putTask({ attempts: 2 }), addEvent(2)]),
+        store.commit([putTask({ task: 'other', attempts: 7 }), putAlloc({ clientStatus: 'running' })]),
+        store.commit([putTask({ attempts: 2 }), addEvent(2), putAlloc({ clientStatus: 'failed' })]),
       ]);
       const rows = store.readFeed(index, 10);
-      assert.deepEqual(named(rows), [
-        'AllocationUpdated a1',
-        'TaskEvent a1/server',
-        'AllocationUpdated a1',
-        'TaskEvent a1/server',
+      assert.deepEqual(named(rows), ['AllocationUpdated a1', 'TaskEvent a1/server', 'TaskEvent a1/server']);
+      const [{ payload } = { payload: undefined }] = rows;
+      assert.ok(payload?.topic === 'Allocation' && payload.type === 'AllocationUpdated');
+      assert.equal(payload.alloc.clientStatus, 'failed');
+      const attempts = payload.tasks.map((task) => [task.task, task.attempts]);
+      assert.deepEqual(attempts, [
+        ['server', 2],
+        ['other', 7],
       ]);
+      assert.deepEqual(
+        store.listTasks('a1').map((task) => [task.task, task.attempts]),
+        attempts,
+      );
     });
 
     it('tells what became of an alloc before it tells that it is gone', async () => {
