@@ -18,7 +18,7 @@ export function stringField(tag: number, text: string): Field {
 
 /** A field holding a whole number (8 bytes, signed). */
 export function intField(tag: number, value: number): Field {
-  const bytes = Buffer.alloc(8);
+  const bytes = Buffer.allocUnsafe(8);
   bytes.writeBigInt64LE(BigInt(value));
   return { tag, value: bytes };
 }
@@ -39,14 +39,17 @@ export function readInt(fields: readonly Field[], tag: number): number {
 
 /** The bytes of fields, one after the other. */
 export function encodeFields(fields: readonly Field[]): Buffer {
-  const parts: Buffer[] = [];
+  let length = 0;
+  for (const { value } of fields) length += FIELD_HEADER_BYTES + value.length;
+  const bytes = Buffer.allocUnsafe(length);
+  let at = 0;
   for (const { tag, value } of fields) {
-    const header = Buffer.alloc(FIELD_HEADER_BYTES);
-    header.writeUInt16LE(tag, 0);
-    header.writeUInt32LE(value.length, 4);
-    parts.push(header, value);
+    bytes.writeUInt32LE(tag, at);
+    bytes.writeUInt32LE(value.length, at + 4);
+    bytes.set(value, at + FIELD_HEADER_BYTES);
+    at += FIELD_HEADER_BYTES + value.length;
   }
-  return Buffer.concat(parts);
+  return bytes;
 }
 
 /**
