@@ -133,8 +133,7 @@ static int create_next(const struct executor *x) {
 
 /*
  * A file for the next text. `status.tmp` as the last change left it was `status` before that: whoever opened it then may
- * still be about to read. A write lease is had only while nobody else has the file open, and holds up who opens it now
- * until it is closed here. Without one, a new file takes its place.
+ * still be about to read. A write lease is had only while nobody else has the file open. Without one, a new file takes its place.
  */
 static int open_next(const struct executor *x) {
 	int fd = openat(x->dir, "status.tmp", O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -179,6 +178,8 @@ int status_write(const struct executor *x) {
 	if (fd < 0)
 		return -errno;
 	int r = fill(fd, &t);
+	/* Before it is `status`: a lease on that would hold up who opens it for as long as we are stopped. */
+	close_fd(&fd);
 	if (r < 0)
 		return r;
 	if (syscall(SYS_renameat2, x->dir, "status.tmp", x->dir, "status", SWAP) == 0)

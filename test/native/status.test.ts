@@ -1,8 +1,10 @@
 /** The file `status` through its changes: whole for every reader at any moment, and no file is made for them after the first two. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   closeSync,
+  constants,
   openSync,
   readdirSync,
   readFileSync,
@@ -14,7 +16,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { isAlive } from '../../src/base/host.js';
+import { isAlive, readProcessStat } from '../../src/base/host.js';
 import { until } from '../helpers/until.js';
 import { EXECUTOR, IS_ROOT, parseLines, Run, TOLD } from './harness.js';
 import { Held } from './hold.js';
@@ -86,6 +88,40 @@ describe('the status file', () => {
     }
     await assertLeavesNone(run);
   });
+
+  it(
+    'holds up nobody who opens it, also when its executor is stopped right after a change',
+    { skip: NO_STRACE },
+    async () => {
+      await using run = await new Run({ sh: DEAF }).started();
+      await run.logged('ready');
+      const { pid } = run.executor;
+      const inject = 'inject=renameat2:signal=SIGSTOP:when=1';
+      const trace = spawn('strace', ['-qq', '-e', 'trace=renameat2', '-e', inject, '-p', String(pid)], {
+        stdio: ['ignore', 'ignore', 'pipe'],
+      });
+      try {
+        await until('it is watched', () =>
+          /^TracerPid:\t[1-9]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8')),
+        );
+        const asked = run.stop(SIGUSR1, LONG_MS);
+        await once(trace.stderr, 'data');
+        trace.kill('SIGTERM');
+        await once(trace, 'close');
+        await until('it is stopped', () => readProcessStat(pid)?.state === 'T');
+        // Where somebody would have to wait for it, this is refused (EWOULDBLOCK).
+        const fd = openSync(join(run.dir, 'status'), constants.O_RDONLY | constants.O_NONBLOCK);
+        closeSync(fd);
+        assert.equal(parseLines(status(run))['state'], 'stopping');
+        process.kill(pid, 'SIGCONT');
+        await asked;
+      } finally {
+        trace.kill('SIGKILL');
+        process.kill(pid, 'SIGCONT');
+      }
+      await assertLeavesNone(run);
+    },
+  );
 
   const leftovers: readonly (readonly [string, (path: string, elsewhere: string) => void])[] = [
     ['nothing', () => undefined],
