@@ -1,7 +1,7 @@
 /** Owns where on the disk the directories come to lie that are made and removed all the time, and that they are at hand. */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync } from 'node:fs';
-import { mkdir, readdir } from 'node:fs/promises';
+import { mkdir, readdir, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock, Timer } from './clock.js';
 
@@ -14,6 +14,8 @@ const FEWEST = 8;
 const MOST = 128;
 /** The stock is filled when none was taken for so long: a start is not to wait for it. */
 const QUIET_MS = 20;
+/** So many blocks and inodes are left to those who need them. */
+const LEFT_FREE = 10_000;
 
 /**
  * A stock of directories that are moved to where one is needed. ext4 puts what is made in a directory into that one's group of
@@ -37,19 +39,16 @@ export class SpareDirs implements Disposable {
   #isClosed = false;
 
   /**
-   * Opens the stock, and begins to fill it.
+   * Opens the stock, and begins to fill it. Where it cannot be, all are made when they are needed.
    * @param dir on the file system of what will be made; of one agent at a time, and nobody else
    * @param furnish puts into a directory (mode 0700) what belongs there; nothing, where that is there
-   * @throws a system error
    */
   static async open(
     dir: string,
     clock: Clock,
     furnish: (dir: string) => void = () => undefined,
   ): Promise<SpareDirs> {
-    if ((await mkdir(dir, { recursive: true, mode: 0o700 })) !== undefined) await spread(dir);
-    const found = (await readdir(dir)).filter((name) => /^\d+$/.test(name));
-    return new SpareDirs(dir, clock, furnish, found);
+    return new SpareDirs(dir, clock, furnish, await findSpares(dir));
   }
 
   private constructor(dir: string, clock: Clock, furnish: (dir: string) => void, found: readonly string[]) {
@@ -80,21 +79,36 @@ export class SpareDirs implements Disposable {
 
   /** @returns false when it has to be made the usual way, which has the better error too */
   #take(dir: string): boolean {
+    let spare: string | undefined;
     try {
-      renameSync(this.#stock.pop() ?? this.#makeNow(), dir);
+      spare = this.#stock.pop() ?? this.#makeNow();
+      renameSync(spare, dir);
       return true;
     } catch {
       // Another file system is mounted there, its parent is not there, the disk is full.
+      if (spare !== undefined) this.#found.push(spare);
       return false;
     }
   }
 
   #makeNow(): string {
     this.#wanted = Math.min(MOST, 2 * this.#wanted);
-    const path = this.#nextPath();
-    mkdirSync(path, 0o700);
-    this.#furnish(path);
-    return path;
+    const path = this.#found.pop() ?? this.#nextPath();
+    return this.#keepOnFault(path, () => {
+      mkdirSync(path, { recursive: true, mode: 0o700 });
+      this.#furnish(path);
+    });
+  }
+
+  /** What is made by half is not lost sight of. */
+  #keepOnFault(path: string, make: () => void): string {
+    try {
+      make();
+      return path;
+    } catch (error) {
+      this.#found.push(path);
+      throw error;
+    }
   }
 
   #nextPath(): string {
@@ -119,11 +133,16 @@ export class SpareDirs implements Disposable {
     const isQuiet = (): boolean => taken === this.#taken && !this.#isClosed;
     this.#isFilling = true;
     try {
+      const { bavail, files, ffree } = await statfs(this.#dir);
+      // Some file systems do not count inodes.
+      if (bavail < LEFT_FREE || (files > 0 && ffree < LEFT_FREE)) return;
       while (this.#stock.length < this.#wanted && isQuiet()) {
         const path = this.#found.pop() ?? this.#nextPath();
         // What takes long in a thread of its own, the rest while nothing else is to be done.
         await mkdir(path, { recursive: true, mode: 0o700 });
-        this.#furnish(path);
+        this.#keepOnFault(path, () => {
+          this.#furnish(path);
+        });
         this.#stock.push(path);
       }
     } catch {
@@ -132,6 +151,19 @@ export class SpareDirs implements Disposable {
       this.#isFilling = false;
     }
     if (taken !== this.#taken) this.#fillWhenQuiet();
+  }
+}
+
+/** The names in the stock, which is made if need be. Best effort: it may be a full disk on which the agent starts. */
+async function findSpares(dir: string): Promise<readonly string[]> {
+  try {
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    const entries = await readdir(dir, { withFileTypes: true });
+    const found = entries.filter((entry) => entry.isDirectory() && /^\d+$/.test(entry.name));
+    if (found.length === 0) await spread(dir);
+    return found.map(({ name }) => name);
+  } catch {
+    return [];
   }
 }
 

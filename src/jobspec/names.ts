@@ -3,8 +3,8 @@ import type { LabelledBody } from './blocks.js';
 import { LONGEST_NAME } from './defaults.js';
 import type { Session } from './session.js';
 
-/** Names of directories that stand beside a task's own in the directory of its alloc; the last while it is being made. */
-const TAKEN = new Set(['alloc', '.', '..', '.task']);
+/** Names of directories that stand beside a task's own in the directory of its alloc. */
+const TAKEN = new Set(['alloc', '.', '..']);
 
 /** Tells what is wrong with the label of a block. */
 export function checkName(

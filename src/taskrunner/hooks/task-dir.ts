@@ -21,9 +21,11 @@ import type { TaskHook } from './hook.js';
 const SETUP: TaskEvent = { type: 'Task Setup', message: 'Building Task Directory' };
 
 const MODE_BITS = 0o7777;
+/** Of the directory of an alloc: tasks pass through, as any user. */
+const ROOT_MODE = 0o755;
 
-/** What `furnishAlloc` calls the directory of the first task. No task may be called that (jobspec/names.ts). */
-const FIRST_TASK = '.task';
+/** What `furnishAlloc` calls the directory of the first task. No task is called that: names hold no control characters. */
+const FIRST_TASK = '.task\u0001';
 
 /**
  * @param pace of all set-ups of this agent
@@ -41,13 +43,15 @@ export function taskDirHook(pace: Pace, makeAllocDir: MakeDir): TaskHook {
       // Told once, also when a later hook fails and the set-up is tried again.
       emit(SETUP);
       const root = dirname(dirs.allocDir);
-      const firstTask = join(root, FIRST_TASK);
-      if (!existsSync(root)) {
+      const isNewAlloc = !existsSync(root);
+      if (isNewAlloc) {
         mkdirSync(dirname(root), { recursive: true });
         makeAllocDir(root);
-      }
+      } else chmodSync(root, ROOT_MODE);
+      const firstTask = join(root, FIRST_TASK);
       if (existsSync(firstTask)) renameSync(firstTask, dirs.taskDir);
-      else makeTaskDirs(dirs);
+      // It may have been made by half, by an agent that was killed or on a disk that was full.
+      if (!isNewAlloc) makeTaskDirs(dirs);
       return undefined;
     },
   };
@@ -55,7 +59,7 @@ export function taskDirHook(pace: Pace, makeAllocDir: MakeDir): TaskHook {
 
 /** Puts into the directory of an alloc what it has in common with all others, and what its first task needs. */
 export function furnishAlloc(root: string): void {
-  chmodSync(root, 0o755);
+  chmodSync(root, ROOT_MODE);
   const allocDir = join(root, 'alloc');
   const taskDir = join(root, FIRST_TASK);
   makeTaskDirs({

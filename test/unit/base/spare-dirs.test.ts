@@ -98,7 +98,7 @@ describe('spare directories', { timeout: 20_000 }, () => {
     );
   });
 
-  it('are made the usual way where they cannot be moved to', async (test) => {
+  it('are made the usual way where they cannot be moved to, and none is lost', async (test) => {
     if (!existsSync(ELSEWHERE) || statSync(ELSEWHERE).dev === statSync(dir).dev) {
       test.skip(`${ELSEWHERE} is no other file system`);
       return;
@@ -106,30 +106,65 @@ describe('spare directories', { timeout: 20_000 }, () => {
     using spares = await SpareDirs.open(stock, clock, (path) => {
       writeFileSync(join(path, 'inner'), '');
     });
+    await filled(8);
     const parent = mkdtempSync(join(ELSEWHERE, 'hf-spare-'));
     try {
-      spares.make(join(parent, 'one'));
-      assert.deepEqual(readdirSync(join(parent, 'one')), ['inner']);
+      for (let number = 0; number < 20; number += 1) {
+        spares.make(join(parent, String(number)));
+        assert.deepEqual(readdirSync(join(parent, String(number))), ['inner']);
+        await clock.advance(3 * QUIET_MS);
+      }
+      assert.equal(readdirSync(stock).length, 8);
     } finally {
       rmSync(parent, { recursive: true });
     }
+  });
+
+  it('that could be made by half only are made whole later', async () => {
+    let isFull = true;
+    using spares = await SpareDirs.open(stock, clock, (path) => {
+      mkdirSync(join(path, 'one'), { recursive: true });
+      if (isFull) throw new Error('no space left');
+      mkdirSync(join(path, 'two'), { recursive: true });
+    });
+    for (let times = 0; times < 3; times += 1) {
+      assert.throws(() => {
+        spares.make(join(dir, 'wanted'));
+      }, /no space left/);
+      rmSync(join(dir, 'wanted'), { recursive: true });
+      await clock.advance(3 * QUIET_MS);
+    }
+    // One for those who ask, one that is being filled in.
+    assert.ok(readdirSync(stock).length <= 2);
+    isFull = false;
+    spares.make(join(dir, 'wanted'));
+    assert.deepEqual(readdirSync(join(dir, 'wanted')), ['one', 'two']);
+  });
+
+  it('are made when they are needed where there can be no stock', async () => {
+    writeFileSync(stock, '');
+    using spares = await SpareDirs.open(stock, clock);
+    spares.make(join(dir, 'one'));
+    await clock.advance(10 * QUIET_MS);
+    assert.equal(statSync(join(dir, 'one')).mode & 0o777, 0o700);
   });
 
   it('that an agent left when it was killed are used by the next one, whole', async () => {
     mkdirSync(join(stock, '7'), { recursive: true });
     mkdirSync(join(stock, '30', 'inner'), { recursive: true });
     writeFileSync(join(stock, 'mine'), '');
+    writeFileSync(join(stock, '5'), '');
     const left = ['7', '30'].map((name) => statSync(join(stock, name)).ino);
     using spares = await SpareDirs.open(stock, clock, (path) => {
       mkdirSync(join(path, 'inner'), { recursive: true });
     });
-    await filled(9);
+    await filled(10);
     assert.ok(left.every((ino) => inodes().includes(ino)));
     for (let number = 0; number < 8; number += 1) {
       spares.make(join(dir, String(number)));
       assert.deepEqual(readdirSync(join(dir, String(number))), ['inner']);
     }
-    assert.deepEqual(readdirSync(stock), ['mine']);
+    assert.deepEqual(readdirSync(stock), ['5', 'mine']);
   });
 
   it('are let alone once the stock is closed', async () => {

@@ -6,12 +6,13 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
   symlinkSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { dispatchPayloadHook } from '../../../../src/taskrunner/hooks/dispatch-payload.js';
 import { HookFailure } from '../../../../src/taskrunner/hooks/hook.js';
@@ -155,6 +156,59 @@ describe('task_dir', () => {
     rmSync(join(allocDir, 'data'), { recursive: true });
     await taskDirHook(new Pace(1), makeAlloc).prestart?.(world.context({}));
     assert.deepEqual(seen(), modes);
+  });
+
+  it('makes that of the first task of what was made beforehand, and others beside it', async () => {
+    using world = new HookWorld();
+    const { allocDir, taskDir } = world.dirs;
+    const root = dirname(allocDir);
+    rmSync(root, { recursive: true });
+    const made: number[] = [];
+    const note = (dir: string): void => {
+      makeAlloc(dir);
+      made.push(...readdirSync(dir).map((name) => statSync(join(dir, name)).ino));
+    };
+    await taskDirHook(new Pace(1), note).prestart?.(world.context({}));
+    assert.deepEqual([allocDir, taskDir].map((dir) => statSync(dir).ino).sort(), made.sort());
+    const other = join(root, 'other');
+    const dirs = {
+      ...world.dirs,
+      taskDir: other,
+      localDir: join(other, 'local'),
+      secretsDir: join(other, 'secrets'),
+    };
+    await taskDirHook(new Pace(1), note).prestart?.({ ...world.context({}), dirs });
+    assert.deepEqual(readdirSync(other), ['local', 'secrets', 'tmp']);
+    assert.deepEqual(readdirSync(root).sort(), [allocDir, other, taskDir].map((dir) => basename(dir)).sort());
+  });
+
+  it('makes whole what was made by half, wherever that ended', async () => {
+    using world = new HookWorld();
+    const { allocDir, taskDir, logDir, localDir, secretsDir } = world.dirs;
+    const root = dirname(allocDir);
+    const parts = [
+      allocDir,
+      taskDir,
+      join(allocDir, 'tmp'),
+      join(taskDir, 'tmp'),
+      join(allocDir, 'data'),
+      localDir,
+    ];
+    for (let missing = 0; missing <= parts.length + 2; missing += 1) {
+      rmSync(root, { recursive: true });
+      mkdirSync(root, 0o700);
+      furnishAlloc(root);
+      chmodSync(root, 0o700);
+      const [firstTask = ''] = readdirSync(root).filter((name) => name !== 'alloc');
+      for (const part of [...parts, logDir, secretsDir].slice(missing).reverse())
+        rmSync(part.replace(taskDir, join(root, firstTask)), { recursive: true, force: true });
+      await taskDirHook(new Pace(1), makeAlloc).prestart?.(world.context({}));
+      for (const dir of [...parts, logDir, secretsDir])
+        assert.ok(existsSync(dir), `${dir} without ${missing}`);
+      assert.equal(statSync(root).mode & 0o777, 0o755);
+      assert.equal(statSync(taskDir).mode & 0o7777, 0o1777);
+      assert.equal(readdirSync(root).length, 2);
+    }
   });
 
   it('says that it sets up once, however often that is tried', async () => {
