@@ -60,6 +60,11 @@ bool terminal_make(struct executor *x) {
 	int r = getsid(0) != getpid() && setsid() < 0 ? -errno : open_terminal(&x->spec, &master, &slave);
 	if (r == 0 && pipe2(ready, O_CLOEXEC) < 0)
 		r = -errno;
+	/* The task may be over, and the holder asked for its end, before it has come to its loop. The executor sets a mask of its own. */
+	sigset_t finish;
+	(void) sigemptyset(&finish);
+	(void) sigaddset(&finish, FINISH);
+	(void) sigprocmask(SIG_BLOCK, &finish, NULL);
 	pid_t executor = r < 0 ? -1 : fork();
 	if (r == 0 && executor < 0)
 		r = -errno;

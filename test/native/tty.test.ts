@@ -1,14 +1,18 @@
 /** A terminal of the task's own: what the task sees of it, what becomes of its output, and who survives whom. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { isAlive, readProcessStat, type ProcessRef } from '../../src/base/host.js';
 import { until } from '../helpers/until.js';
 import { IS_ROOT, processesOf, Run, TOLD } from './harness.js';
+import { Held } from './hold.js';
 
 const SIZE = { columns: 80, rows: 24 };
 const SIGKILL = 9;
 const SIGTERM = 15;
+const NO_STRACE = IS_ROOT && spawnSync('strace', ['-V']).status === 0 ? false : 'needs root and strace';
 
 /** The process that holds the other end of the task's terminal. */
 function holderOf(run: Run): ProcessRef {
@@ -77,6 +81,27 @@ describe('a terminal of the task', () => {
       );
     }
   });
+
+  it(
+    'loses nothing of a task that is over before its holder has come to hold',
+    { skip: NO_STRACE },
+    async () => {
+      await using run = tty('echo one; echo two');
+      // Without -f: of the two, it is the holder.
+      const slowly = [
+        'strace',
+        '-qq',
+        '-o',
+        join(run.root, 'trace'),
+        '-e',
+        'inject=prctl:delay_enter=500000',
+      ];
+      using held = new Held(run, slowly);
+      await held.go();
+      assert.equal((await run.exit())['log_complete'], '1');
+      assert.equal(run.log(), 'one\ntwo\n');
+    },
+  );
 
   it('leaves no process, and works without a log', async () => {
     await using run = await new Run({
