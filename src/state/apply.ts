@@ -35,39 +35,47 @@ type Slot =
   | { readonly kind: 'event'; readonly event: TaskEventRow; readonly jobId: string };
 
 /**
- * Applies one commit, or several that become one: nobody can see what is between them, and what they change twice is
- * written and told once, as it is in the end.
- * @returns the feed rows it made, in index order
+ * Applies commits as one: nobody can see what is between them. An alloc or task that several change is written once, as it
+ * is in the end, and an alloc is told once, where the last of them changes it: after all that led to it.
+ * @returns the feed rows they made, in index order
  * @throws AgentError internal when a rule is broken; whatever the tables throw
  */
 export function applyChanges(
   tables: Tables,
-  changes: readonly Change[],
+  commits: readonly (readonly Change[])[],
   limits: StoreLimits,
   nowMs: number,
 ): readonly FeedRow[] {
-  const commit = new Commit(tables, limits);
-  for (const change of withoutRepeats(changes)) commit.apply(change);
-  commit.checkJobs();
-  return commit.tell(nowMs);
-}
-
-/** The same without records of an alloc or a task that are replaced further on: the last one has the place of the first. */
-function withoutRepeats(changes: readonly Change[]): readonly Change[] {
-  const places = new Map<string, number>();
-  const kept: Change[] = [];
-  for (const change of changes) {
-    const key = keyOf(change);
-    const place = key === undefined ? undefined : places.get(key);
-    if (place !== undefined) kept[place] = change;
-    else {
-      if (key !== undefined) places.set(key, kept.length);
-      // What is put again after that is another one.
-      if (change.kind === 'delete_alloc') places.clear();
-      kept.push(change);
+  const one = new Commit(tables, limits);
+  const newest = newestOf(commits);
+  const written = new Set<Change>();
+  for (const changes of commits) {
+    one.begin();
+    for (const change of changes) {
+      const last = newest.get(keyOf(change) ?? '');
+      if (last === undefined) one.apply(change);
+      else if (written.has(last)) one.touch(last);
+      else {
+        one.apply(last);
+        written.add(last);
+      }
     }
   }
-  return kept;
+  one.checkJobs();
+  return one.tell(nowMs);
+}
+
+/** Of records that are put, the last. None where allocs are deleted: what is put after that is another one. */
+function newestOf(commits: readonly (readonly Change[])[]): ReadonlyMap<string, Change> {
+  const newest = new Map<string, Change>();
+  for (const changes of commits) {
+    for (const change of changes) {
+      if (change.kind === 'delete_alloc') return new Map();
+      const key = keyOf(change);
+      if (key !== undefined) newest.set(key, change);
+    }
+  }
+  return newest;
 }
 
 /** Of records of which only the newest counts. */
@@ -82,7 +90,9 @@ class Commit {
   readonly #scheduling: Scheduling;
   readonly #limits: StoreLimits;
   #slots: Slot[] = [];
-  readonly #touched = new Set<string>();
+  /** Where an alloc is told: by the last commit that touched it, there where it did so first. */
+  readonly #touched = new Map<string, { readonly commit: number; readonly slot: Slot }>();
+  #commit = 0;
   readonly #deletedJobs = new Set<string>();
 
   constructor(tables: Tables, limits: StoreLimits) {
@@ -90,6 +100,17 @@ class Commit {
     this.#history = tables.history;
     this.#scheduling = tables.scheduling;
     this.#limits = limits;
+  }
+
+  /** What follows are the changes of another commit. */
+  begin(): void {
+    this.#commit += 1;
+  }
+
+  /** The change is made already. */
+  touch(change: Change): void {
+    if (change.kind === 'put_alloc') this.#touch(change.alloc.id);
+    if (change.kind === 'put_task') this.#touch(change.task.allocId);
   }
 
   apply(change: Change): void {
@@ -204,10 +225,7 @@ class Commit {
     const jobId = this.#records.jobIdOf(allocId);
     this.#records.deleteAlloc(allocId);
     this.#history.deleteEvents(allocId);
-    if (this.#touched.delete(allocId)) {
-      const pending = this.#slots.findIndex((slot) => slot.kind === 'alloc' && slot.allocId === allocId);
-      this.#slots.splice(pending, 1);
-    }
+    this.#touched.delete(allocId);
     if (jobId !== undefined) this.#slots.push({ kind: 'alloc_purged', allocId, jobId });
   }
 
@@ -241,9 +259,10 @@ class Commit {
   }
 
   #touch(allocId: string): void {
-    if (this.#touched.has(allocId)) return;
-    this.#touched.add(allocId);
-    this.#slots.push({ kind: 'alloc', allocId });
+    if (this.#touched.get(allocId)?.commit === this.#commit) return;
+    const slot: Slot = { kind: 'alloc', allocId };
+    this.#touched.set(allocId, { commit: this.#commit, slot });
+    this.#slots.push(slot);
   }
 
   #fill(slot: Slot): { readonly key: string; readonly payload: FeedPayload } | undefined {
@@ -256,7 +275,7 @@ class Commit {
       case 'job_purged':
         return { key: slot.jobId, payload: { topic: 'Job', type: 'JobPurged', jobId: slot.jobId } };
       case 'alloc':
-        return this.#describeAlloc(slot.allocId);
+        return this.#touched.get(slot.allocId)?.slot === slot ? this.#describeAlloc(slot.allocId) : undefined;
       case 'alloc_purged':
         return {
           key: slot.allocId,

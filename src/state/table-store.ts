@@ -95,7 +95,7 @@ export class TableStore implements StateStore {
       try {
         return tables.transact(() => ({
           kind: 'stored',
-          rows: applyChanges(tables, changes, limits, nowMs),
+          rows: applyChanges(tables, [changes], limits, nowMs),
         }));
       } catch (error) {
         if (tables.isRefusal(error)) throw error;
@@ -104,8 +104,9 @@ export class TableStore implements StateStore {
     };
     try {
       return write(() => {
-        const asOne = commits.some((changes) => changes.some(isEnd)) ? commits : [commits.flat()];
-        const rows = asOne.flatMap((changes) => applyChanges(tables, changes, limits, nowMs));
+        const apart = commits.some((changes) => changes.some(isEnd));
+        const groups = apart ? commits.map((changes) => [changes]) : [commits];
+        const rows = groups.flatMap((group) => applyChanges(tables, group, limits, nowMs));
         return commits.map((_, place) => ({ kind: 'stored', rows: place === 0 ? rows : [] }));
       });
     } catch (error) {
