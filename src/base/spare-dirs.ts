@@ -24,7 +24,7 @@ const LEFT_FREE = 10_000;
  * instead (chattr +T); but for that all groups are looked at, and mostly one is read from the disk, so it is done beforehand.
  * For speed only: without chattr, or on another file system, nothing else is different. Figures: docs/adr/0022.
  */
-export class SpareDirs implements Disposable {
+export class SpareDirs implements AsyncDisposable {
   readonly #dir: string;
   readonly #clock: Clock;
   readonly #furnish: (dir: string) => void;
@@ -35,7 +35,7 @@ export class SpareDirs implements Disposable {
   #lastNumber: number;
   #timer: Timer | undefined;
   #taken = 0;
-  #isFilling = false;
+  #filling: Promise<void> | undefined;
   #isClosed = false;
 
   /**
@@ -71,10 +71,11 @@ export class SpareDirs implements Disposable {
     this.#furnish(dir);
   };
 
-  /** What is there is kept for the next agent. */
-  [Symbol.dispose](): void {
+  /** What is there is kept for the next agent. Resolves when nothing is made any more. */
+  async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     this.#timer?.[Symbol.dispose]();
+    await this.#filling;
   }
 
   /** @returns false when it has to be made the usual way, which has the better error too */
@@ -117,11 +118,11 @@ export class SpareDirs implements Disposable {
   }
 
   #fillWhenQuiet(): void {
-    if (this.#isFilling || this.#timer !== undefined || this.#isClosed) return;
+    if (this.#filling !== undefined || this.#timer !== undefined || this.#isClosed) return;
     const taken = this.#taken;
     this.#timer = this.#clock.setTimer(QUIET_MS, () => {
       this.#timer = undefined;
-      if (taken === this.#taken) void this.#fill();
+      if (taken === this.#taken) this.#filling = this.#fill();
       else this.#fillWhenQuiet();
     });
     this.#timer.unref();
@@ -131,7 +132,6 @@ export class SpareDirs implements Disposable {
   async #fill(): Promise<void> {
     const taken = this.#taken;
     const isQuiet = (): boolean => taken === this.#taken && !this.#isClosed;
-    this.#isFilling = true;
     try {
       const { bavail, files, ffree } = await statfs(this.#dir);
       // Some file systems do not count inodes.
@@ -148,7 +148,7 @@ export class SpareDirs implements Disposable {
     } catch {
       // A full disk, for example; whoever needs one is told when it is made.
     } finally {
-      this.#isFilling = false;
+      this.#filling = undefined;
     }
     if (taken !== this.#taken) this.#fillWhenQuiet();
   }

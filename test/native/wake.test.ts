@@ -46,7 +46,7 @@ describe('wake', () => {
     assert.deepEqual(run.workload, workload);
     await run.stop(SIGNAL.term, 60_000);
     assert.equal(await run.outcome(), 'signaled 15');
-    assert.ok(!existsSync(sock));
+    await until('the socket is gone', () => !existsSync(sock));
   });
 
   it('G12: is served at a path longer than an address', async () => {

@@ -39,7 +39,7 @@ describe('spare directories', { timeout: 20_000 }, () => {
     const furnish = (path: string): void => {
       mkdirSync(join(path, 'inner'), { recursive: true });
     };
-    using spares = await SpareDirs.open(stock, clock, furnish);
+    await using spares = await SpareDirs.open(stock, clock, furnish);
     await filled(8);
     const made = inodes();
     spares.make(join(dir, 'one'));
@@ -55,7 +55,7 @@ describe('spare directories', { timeout: 20_000 }, () => {
   });
 
   it('are not made while some are being taken, and twice as many when they did not suffice', async () => {
-    using spares = await SpareDirs.open(stock, clock);
+    await using spares = await SpareDirs.open(stock, clock);
     await filled(8);
     for (let number = 0; number < 9; number += 1) {
       spares.make(join(dir, String(number)));
@@ -66,7 +66,7 @@ describe('spare directories', { timeout: 20_000 }, () => {
   });
 
   it('lie where the file system finds room at once', async (test) => {
-    (await SpareDirs.open(stock, clock))[Symbol.dispose]();
+    await (await SpareDirs.open(stock, clock))[Symbol.asyncDispose]();
     const type = spawnSync('stat', ['-f', '-c', '%T', dir], { encoding: 'utf8' }).stdout;
     const asked = spawnSync('lsattr', ['-d', stock], { encoding: 'utf8' });
     if (!type.startsWith('ext') || asked.status !== 0) {
@@ -77,7 +77,7 @@ describe('spare directories', { timeout: 20_000 }, () => {
   });
 
   it('take the place of nothing, and fail as mkdir does', async () => {
-    using spares = await SpareDirs.open(stock, clock);
+    await using spares = await SpareDirs.open(stock, clock);
     await filled(8);
     const path = join(dir, 'there');
     mkdirSync(path);
@@ -103,7 +103,7 @@ describe('spare directories', { timeout: 20_000 }, () => {
       test.skip(`${ELSEWHERE} is no other file system`);
       return;
     }
-    using spares = await SpareDirs.open(stock, clock, (path) => {
+    await using spares = await SpareDirs.open(stock, clock, (path) => {
       writeFileSync(join(path, 'inner'), '');
     });
     await filled(8);
@@ -122,7 +122,7 @@ describe('spare directories', { timeout: 20_000 }, () => {
 
   it('that could be made by half only are made whole later', async () => {
     let isFull = true;
-    using spares = await SpareDirs.open(stock, clock, (path) => {
+    await using spares = await SpareDirs.open(stock, clock, (path) => {
       mkdirSync(join(path, 'one'), { recursive: true });
       if (isFull) throw new Error('no space left');
       mkdirSync(join(path, 'two'), { recursive: true });
@@ -143,7 +143,7 @@ describe('spare directories', { timeout: 20_000 }, () => {
 
   it('are made when they are needed where there can be no stock', async () => {
     writeFileSync(stock, '');
-    using spares = await SpareDirs.open(stock, clock);
+    await using spares = await SpareDirs.open(stock, clock);
     spares.make(join(dir, 'one'));
     await clock.advance(10 * QUIET_MS);
     assert.equal(statSync(join(dir, 'one')).mode & 0o777, 0o700);
@@ -155,7 +155,7 @@ describe('spare directories', { timeout: 20_000 }, () => {
     writeFileSync(join(stock, 'mine'), '');
     writeFileSync(join(stock, '5'), '');
     const left = ['7', '30'].map((name) => statSync(join(stock, name)).ino);
-    using spares = await SpareDirs.open(stock, clock, (path) => {
+    await using spares = await SpareDirs.open(stock, clock, (path) => {
       mkdirSync(join(path, 'inner'), { recursive: true });
     });
     await filled(10);
@@ -168,7 +168,7 @@ describe('spare directories', { timeout: 20_000 }, () => {
   });
 
   it('are let alone once the stock is closed', async () => {
-    (await SpareDirs.open(stock, clock))[Symbol.dispose]();
+    await (await SpareDirs.open(stock, clock))[Symbol.asyncDispose]();
     await clock.advance(10 * QUIET_MS);
     assert.deepEqual(readdirSync(stock), []);
   });
