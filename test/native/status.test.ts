@@ -100,12 +100,14 @@ describe('the status file', () => {
       const trace = spawn('strace', ['-qq', '-e', 'trace=renameat2', '-e', inject, '-p', String(pid)], {
         stdio: ['ignore', 'ignore', 'pipe'],
       });
+      let said = '';
+      trace.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
       try {
         await until('it is watched', () =>
           /^TracerPid:\t[1-9]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8')),
         );
         const asked = run.stop(SIGUSR1, LONG_MS);
-        await once(trace.stderr, 'data');
+        await until('it stops', () => said.includes('stopped by SIGSTOP'), { lastSeen: () => said });
         trace.kill('SIGTERM');
         await once(trace, 'close');
         await until('it is stopped', () => readProcessStat(pid)?.state === 'T');
