@@ -2,6 +2,7 @@
  * record.c - the two files that say what became of a run. `status` is for whoever looks while it runs and is
  * swapped for another without fsync: after a power cut the boot id says that it is stale. `exit` is durable before
  * anybody is told but those who ask for the record itself, to make it durable themselves.
+ * A little over 300 lines because both files, which whoever finds a run reads together, are written here.
  */
 #define _GNU_SOURCE
 #include "executor.h"
