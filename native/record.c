@@ -284,12 +284,12 @@ static void record_text(const struct executor *x, bool log_complete, struct text
 	text_add(t, "crc32=%08x\n", crc32_of(t->at, t->len));
 }
 
-static int open_record(const struct executor *x, int flags) {
-	return openat(x->dir, "exit.tmp", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+static int open_record(const struct executor *x) {
+	return openat(x->dir, "exit.tmp", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
 void record_reserve(struct executor *x) {
-	AUTO_FD fd = open_record(x, 0);
+	AUTO_FD fd = open_record(x);
 	/* Its size stays as it is: to cut it back later would cost more than the write. */
 	if (fd >= 0)
 		(void) fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, RECORD_CAP);
@@ -297,27 +297,26 @@ void record_reserve(struct executor *x) {
 
 /*
  * Past the page cache where that goes: what the kernel writes out of it into blocks that were reserved is only done when one of its workers
- * has said so, which may have to wait for a CPU for milliseconds.
+ * has said so, which may have to wait for a CPU for milliseconds. Where it does not go the disk is waited for here.
  */
-static int write_record(const struct executor *x, const struct text *t) {
+static int fill_record(int fd, const struct text *t) {
 	struct stat st;
-	AUTO_FD fd = open_record(x, O_DIRECT);
-	bool is_direct = fd >= 0;
-	if (fd < 0)
-		fd = open_record(x, 0);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!is_direct || pwrite(fd, t->at, t->len, 0) != (ssize_t) t->len) {
+	bool is_direct = fcntl(fd, F_SETFL, O_DIRECT) == 0 && pwrite(fd, t->at, t->len, 0) == (ssize_t) t->len;
+	if (!is_direct) {
 		int r = fcntl(fd, F_SETFL, 0) < 0 ? -errno : write_full(fd, t->at, t->len);
 		if (r < 0)
 			return r;
 	}
 	/* One that was killed meanwhile may have left more. */
-	if ((size_t) st.st_size > t->len && ftruncate(fd, (off_t) t->len) < 0)
+	if (fstat(fd, &st) < 0 || ((size_t) st.st_size > t->len && ftruncate(fd, (off_t) t->len) < 0))
 		return -errno;
-	return fsync(fd) < 0 ? -errno : 0;
+	return is_direct || fsync(fd) == 0 ? 0 : -errno;
 }
 
+/*
+ * The name comes before the one wait for the disk: a name that outlives a power cut names what was written before it, as long as file systems
+ * keep their own order; where one does not, the checksum says so, and the run counts as one whose end nobody has seen.
+ */
 int record_write(struct executor *x, bool log_complete) {
 	static _Alignas(SECTOR) char buf[RECORD_CAP];
 	struct text t = { .at = buf, .cap = sizeof buf };
@@ -326,10 +325,13 @@ int record_write(struct executor *x, bool log_complete) {
 	struct stat st;
 	if (fstat(x->dir, &st) == 0 && st.st_nlink == 0)
 		return 0; /* The run directory was removed: nobody is left who could read it. */
-	int r = write_record(x, &t);
+	AUTO_FD fd = open_record(x);
+	if (fd < 0)
+		return -errno;
+	int r = fill_record(fd, &t);
 	if (r < 0)
 		return r;
-	if (renameat(x->dir, "exit.tmp", x->dir, "exit") < 0 || fsync(x->dir) < 0)
+	if (renameat(x->dir, "exit.tmp", x->dir, "exit") < 0 || fsync(fd) < 0 || fsync(x->dir) < 0)
 		return -errno;
 	return 0;
 }
