@@ -156,7 +156,7 @@ export function measureSize({ floor }: Bench): Promise<readonly Row[]> {
     {
       what: 'executor, text + data',
       holdfast: readLoadKib(EXECUTOR),
-      floor: readLoadKib(floor.program),
+      floor: readLoadKib(floor.dynamic),
       unit: 'KiB',
       against: 'the floor program, linked dynamically',
       isRate: false,

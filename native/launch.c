@@ -232,6 +232,8 @@ static void reap_children(struct launcher *l) {
 int launch(char *program) {
 	struct launcher *l = &launcher;
 	l->program = program;
+	/* Little is done here, and the start of a task waits for it. */
+	set_slice(SLICE_SHORT);
 	/* Also when we are stopped, and would not see the end of our input: who waits for GO must not wait for ever. */
 	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sigset_t children, ignored;

@@ -47,31 +47,7 @@ static void take_status(struct executor *x, int code, int status) {
 	}
 }
 
-/* struct sched_attr, up to the fields of Linux 3.14. */
-struct sched_attr_v0 {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime_ns, deadline_ns, period_ns;
-};
-#define SHORTEST_SLICE_NS 100000U
-
-/*
- * From here on little is left to do, and somebody waits for it: in return for short turns the scheduler (Linux 6.12 and later) lets us run as
- * soon as we wake up, also while others have a CPU for themselves. Not before: what we fork would inherit it.
- */
-static void hurry(void) {
-	struct sched_attr_v0 attr;
-	if (syscall(SYS_sched_getattr, 0, &attr, sizeof attr, 0) < 0 || attr.policy != SCHED_OTHER)
-		return;
-	attr.size = sizeof attr;
-	attr.runtime_ns = SHORTEST_SLICE_NS;
-	(void) syscall(SYS_sched_setattr, 0, &attr, 0);
-}
-
 static void leader_ended(struct executor *x) {
-	hurry();
 	x->leader.ended = true;
 	x->leader.ended_at_ns = wall_ns();
 	x->leader.ended_mono_ns = mono_ns();

@@ -79,6 +79,13 @@ struct proc_stat {
 /* Returns 0, -ENOENT or -ESRCH when there is no such process, or another -errno. */
 int proc_stat_read(pid_t pid, struct proc_stat *ret_stat);
 
+/*
+ * The time slice that the scheduler is asked for. Whoever has a short one may, on Linux 6.12 and later, run as soon as it wakes up, also while
+ * another one is in the middle of its own. What is forked inherits it.
+ */
+enum slice { SLICE_USUAL, SLICE_SHORT };
+void set_slice(enum slice slice);
+
 /* 0 or -errno. */
 int pidfd_signal(int pidfd, int signal);
 /* A new pidfd or -errno. */

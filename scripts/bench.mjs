@@ -1,4 +1,5 @@
-// Owns `npm run bench`: prepares the clone and runs bench/main.ts.
+// Owns `npm run bench`: prepares the clone and runs bench/main.ts. package.json starts it without threads that collect garbage:
+// they would take a CPU from what is measured.
 import { prepareOrExit } from './prepare.mjs';
 
 await prepareOrExit();

@@ -46,12 +46,14 @@ export class SqliteHistory implements History {
   /** By alloc and task. */
   readonly #eventEnds: Recall<Map<string, Ends>>;
   readonly #feedEnds: Recall<Ends>;
+  readonly #newestIndex: Recall<number>;
 
   constructor(sql: Sql, quarantine: Quarantine) {
     this.#sql = sql;
     this.#quarantine = quarantine;
     this.#eventEnds = sql.recall(MOST_ALLOCS);
     this.#feedEnds = sql.recall(1);
+    this.#newestIndex = sql.recall(1);
   }
 
   newestEventSeq(allocId: string, task: string): number {
@@ -135,6 +137,7 @@ export class SqliteHistory implements History {
       [index, atMs, topic, type, key, text, bytes, totalBytes],
     );
     lengthen(ends, { number: index, atMs, bytes, totalBytes });
+    this.#newestIndex.set(FEED, index);
   }
 
   trimFeed(limits: StoreLimits, nowMs: number): void {
@@ -150,7 +153,8 @@ export class SqliteHistory implements History {
 
   /** The index of the newest row ever made, also when it is long gone. */
   index(): number {
-    return this.#sql.number(`SELECT seq FROM sqlite_sequence WHERE name = 'feed'`) ?? 0;
+    const read = (): number => this.#sql.number(`SELECT seq FROM sqlite_sequence WHERE name = 'feed'`) ?? 0;
+    return this.#sql.db.inTransaction ? this.#newestIndex.getOr(FEED, read) : read();
   }
 
   feedBounds(): FeedBounds {

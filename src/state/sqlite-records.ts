@@ -30,6 +30,14 @@ const MOST_JOBS = 1_000;
 /** Allocs that are remembered: those that many tasks that start together belong to. */
 const MOST_ALLOCS = 1_000;
 
+/** Runs of which it is remembered whose they are: those that tasks have now. */
+const MOST_RUNS = 1_000;
+
+interface RunOwner {
+  readonly allocId: string;
+  readonly task: string;
+}
+
 /** What the feed says of an alloc; equal to its rows as they would be read. */
 interface Told {
   alloc: AllocRecord;
@@ -43,11 +51,13 @@ export class SqliteRecords implements Records {
   readonly #told: Recall<Told>;
   /** Of jobs. */
   readonly #versions: Recall<number>;
+  readonly #runOwners: Recall<RunOwner>;
 
   constructor(sql: Sql, quarantine: Quarantine) {
     this.#sql = sql;
     this.#told = sql.recall(MOST_ALLOCS);
     this.#versions = sql.recall(MOST_JOBS);
+    this.#runOwners = sql.recall(MOST_RUNS);
     this.#quarantine = quarantine;
   }
 
@@ -109,7 +119,7 @@ export class SqliteRecords implements Records {
     const isNew =
       this.#told.get(alloc.id) === undefined &&
       this.#sql.get(ANY_OF_ALLOC, [alloc.id, alloc.id]) === undefined;
-    this.#sql.put('allocs', ['alloc_id'], columns);
+    this.#sql.put('allocs', ['alloc_id'], columns, ['job_id']);
     if (isNew) this.#told.set(alloc.id, { alloc, tasks: new Map() });
     this.#remember(alloc.id, columns, (told) => {
       told.alloc = copyPlain(alloc);
@@ -126,6 +136,7 @@ export class SqliteRecords implements Records {
 
   deleteAlloc(allocId: string): void {
     this.#told.delete(allocId);
+    this.#runOwners.clear();
     for (const text of DELETE_OWNED) this.#sql.run(text, [allocId]);
     this.#sql.run('DELETE FROM allocs WHERE alloc_id = ?', [allocId]);
   }
@@ -154,10 +165,12 @@ export class SqliteRecords implements Records {
   }
 
   putRun(run: RunRecord): void {
-    this.#sql.put('runs', ['run_id'], encodeRun(run));
+    this.#sql.put('runs', ['run_id'], encodeRun(run), ['alloc_id', 'task', 'attempt']);
+    this.#runOwners.set(run.runId, { allocId: run.allocId, task: run.task });
   }
 
   trimRuns(allocId: string, task: string, runsPerTask: number): void {
+    this.#runOwners.clear();
     const ended = 'alloc_id = :allocId AND task = :task AND outcome IS NOT NULL';
     this.#sql.run(
       `DELETE FROM runs WHERE ${ended} AND place NOT IN
@@ -223,9 +236,9 @@ export class SqliteRecords implements Records {
     return this.#quarantine.decode('runs', found, decodeRun)[0];
   }
 
-  ownerOfRun(runId: string): { readonly allocId: string; readonly task: string } | undefined {
-    const text = 'SELECT alloc_id AS allocId, task FROM runs WHERE run_id = :runId';
-    return this.#sql.get(text, { runId }) as { readonly allocId: string; readonly task: string } | undefined;
+  ownerOfRun(runId: string): RunOwner | undefined {
+    const text = 'SELECT alloc_id AS allocId, task FROM runs WHERE run_id = ?';
+    return this.#runOwners.get(runId) ?? (this.#sql.get(text, [runId]) as RunOwner | undefined);
   }
 
   listHooks(allocId: string, task: string): readonly HookRecord[] {

@@ -26,7 +26,7 @@ export class SqliteScheduling implements Scheduling {
   }
 
   putDeployment(deployment: DeploymentRecord): void {
-    this.#sql.put('deployments', ['deployment_id'], encodeDeployment(deployment));
+    this.#sql.put('deployments', ['deployment_id'], encodeDeployment(deployment), ['job_id']);
   }
 
   stampDeployment(id: string, index: number): void {
@@ -48,7 +48,7 @@ export class SqliteScheduling implements Scheduling {
   }
 
   putEvaluation(evaluation: EvaluationRecord): void {
-    this.#sql.put('evaluations', ['eval_id'], encodeEvaluation(evaluation));
+    this.#sql.put('evaluations', ['eval_id'], encodeEvaluation(evaluation), ['job_id']);
   }
 
   stampEvaluation(id: string, index: number): void {

@@ -18,7 +18,10 @@ const CORRUPTIONS = /^SQLITE_(CORRUPT|NOTADB)(_|$)/;
 /** How rows are put into one table. */
 interface Put {
   readonly names: readonly string[];
-  readonly statement: Statement;
+  /** Changes no row when a settled column is another. */
+  readonly usual: Statement;
+  /** For that case; undefined when no column is settled. */
+  readonly any: Statement | undefined;
 }
 
 export class Sql {
@@ -75,11 +78,22 @@ export class Sql {
     }
   }
 
-  /** Inserts a row, or replaces the columns of the one with the same `keys`, which are those of the table. */
-  put(table: string, keys: readonly string[], columns: Readonly<Record<string, unknown>>): void {
+  /**
+   * Inserts a row, or replaces the columns of the one with the same `keys`, which are those of the table.
+   * @param settled columns that rarely change under the same keys: an index is written whenever a column of it is replaced,
+   *   also by the same
+   */
+  put(
+    table: string,
+    keys: readonly string[],
+    columns: Readonly<Record<string, unknown>>,
+    settled: readonly string[] = [],
+  ): void {
     try {
+      const { usual, any } = this.#preparePut(table, keys, settled, Object.keys(columns));
       // By place: a binding by name is looked up at each call, and this is what is called most.
-      this.#preparePut(table, keys, Object.keys(columns)).run(...Object.values(columns));
+      const values = Object.values(columns);
+      if (usual.run(...values).changes === 0) any?.run(...values);
     } catch (error) {
       throw asStoreError(error, this.db.name);
     }
@@ -132,18 +146,29 @@ export class Sql {
     return statement;
   }
 
-  #preparePut(table: string, keys: readonly string[], names: readonly string[]): Statement {
+  #preparePut(
+    table: string,
+    keys: readonly string[],
+    settled: readonly string[],
+    names: readonly string[],
+  ): Put {
     const known = this.#puts.get(table);
     if (known?.names.length === names.length && names.every((name, place) => name === known.names[place])) {
-      return known.statement;
+      return known;
     }
-    const updates = names.map((name) => `${name} = excluded.${name}`);
-    const statement = this.db.prepare(
-      `INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})
-       ON CONFLICT (${keys.join(', ')}) DO UPDATE SET ${updates.join(', ')}`,
-    );
-    this.#puts.set(table, { names, statement });
-    return statement;
+    const upsert = (kept: readonly string[]): Statement => {
+      const updates = names.filter((name) => !keys.includes(name) && !kept.includes(name));
+      const set = updates.map((name) => `${name} = excluded.${name}`).join(', ');
+      const same = kept.map((name) => `${table}.${name} IS excluded.${name}`).join(' AND ');
+      return this.db.prepare(
+        `INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})
+         ON CONFLICT (${keys.join(', ')}) DO
+         ${set === '' ? 'NOTHING' : `UPDATE SET ${set} ${same === '' ? '' : `WHERE ${same}`}`}`,
+      );
+    };
+    const put = { names, usual: upsert(settled), any: settled.length === 0 ? undefined : upsert([]) };
+    this.#puts.set(table, put);
+    return put;
   }
 }
 

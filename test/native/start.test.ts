@@ -12,7 +12,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { constants } from 'node:os';
+import { constants, release } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -341,6 +341,10 @@ async function hasThree({ workload }: Run): Promise<void> {
   await until('it has its three descriptors', () => fds() === '0 1 2', { lastSeen: fds });
 }
 
+function readSliceNs(pid: number | 'self'): number {
+  return Number(/^se\.slice +: +(\d+)$/m.exec(readFileSync(`/proc/${pid}/sched`, 'utf8'))?.[1]);
+}
+
 describe('what a task inherits', () => {
   it('G20: three descriptors, no blocked or ignored signal, its own session, no OOM protection', async () => {
     await using run = await new Run({ argv: ['/bin/sleep', '1000'] }).started();
@@ -353,6 +357,20 @@ describe('what a task inherits', () => {
     const stat = readFileSync(`${proc}/stat`, 'utf8').split(' ');
     assert.deepEqual([stat[4], stat[5]], [String(run.workload.pid), String(run.workload.pid)]);
     assert.equal(readFileSync(`${proc}/oom_score_adj`, 'utf8'), '0\n');
+  });
+
+  it('G20: the usual slice, while its executor has a short one', async (test) => {
+    const [major = 0, minor = 0] = release()
+      .split('.')
+      .map((part) => parseInt(part, 10));
+    if (major < 6 || (major === 6 && minor < 12)) {
+      test.skip('a process can ask for a slice since Linux 6.12');
+      return;
+    }
+    const own = readSliceNs('self');
+    await using run = await new Run({ sh: 'exec sleep 1000' }).started();
+    assert.equal(readSliceNs(run.workload.pid), own);
+    assert.equal(readSliceNs(run.executor.pid), 300_000);
   });
 
   it('G20: a limit that it names is set as it is by a caller that may not raise any', async (test) => {
