@@ -14,6 +14,7 @@
  *   floor stop N FILE           N times: starts `wait FILE`, and prints the time from SIGINT to its being reaped
  *   floor record N DIR FILE     N times: `crash FILE`, then a record made durable in DIR (temp, fsync, rename, fsync of the
  *                               directory); prints the time from the end that was stamped to that
+ *   floor ask DIR               sends its standard input to the socket `sock` in DIR; prints when the last of the answers came
  *   floor date N RECORD         N times: a record, then `/bin/date +%s%N`; prints the time to what that says
  *   floor shim                  starts a sleeping child and waits for it in epoll: the least that can supervise
  */
@@ -28,6 +29,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -210,6 +213,24 @@ static void measure_records(int count, const char *dir, char *file) {
 	}
 }
 
+static void ask(const char *dir) {
+	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "sock" };
+	char buf[65536];
+	int64_t last = 0;
+	ssize_t n;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (chdir(dir) < 0 || fd < 0 || connect(fd, (struct sockaddr *) &address, sizeof address) < 0)
+		die(dir);
+	while ((n = read(STDIN_FILENO, buf, sizeof buf)) > 0) {
+		if (write(fd, buf, (size_t) n) != n)
+			die(dir);
+	}
+	/* It may leave with something of ours unread, which the kernel tells as a reset. */
+	while ((n = read(fd, buf, sizeof buf)) > 0)
+		last = now_ns();
+	printf("%" PRId64 "\n", last);
+}
+
 static void measure_dates(int count, const char *record_path) {
 	for (int i = 0; i < count; i++) {
 		struct timespec from;
@@ -297,6 +318,8 @@ int main(int argc, char **argv) {
 		measure_stops(atoi(argv[2]), argv[3]);
 	} else if (argc == 5 && !strcmp(what, "record")) {
 		measure_records(atoi(argv[2]), argv[3], argv[4]);
+	} else if (argc == 3 && !strcmp(what, "ask")) {
+		ask(argv[2]);
 	} else if (argc == 4 && !strcmp(what, "date")) {
 		measure_dates(atoi(argv[2]), argv[3]);
 	} else if (argc == 2 && !strcmp(what, "shim")) {

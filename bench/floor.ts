@@ -92,6 +92,16 @@ export class Floor {
     return readGaps(stamps);
   }
 
+  /**
+   * Sends `frames` to the executor of the run in `dir`. @returns CLOCK_MONOTONIC in nanoseconds of the last answer before it leaves
+   */
+  async lastAnswerNs(dir: string, frames: Buffer): Promise<bigint> {
+    const child = spawn(this.program, ['ask', dir], { stdio: ['pipe', 'pipe', 'inherit'] });
+    child.stdin.end(frames);
+    const [line] = (await once(child.stdout, 'data')) as [Buffer];
+    return BigInt(line.toString().trim());
+  }
+
   /** A parent with one sleeping child. The caller ends both. */
   async startShim(): Promise<{ readonly shim: ChildProcess; readonly childPid: number }> {
     const shim = spawn(this.dynamic, ['shim'], { stdio: ['ignore', 'pipe', 'inherit'] });

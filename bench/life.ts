@@ -1,6 +1,6 @@
 /** Owns the measures of a task's life beside its plain start: many at once, shut in, stopped, on record. */
 import { join } from 'node:path';
-import { FRAME } from '../src/executor/protocol.js';
+import { encodeFrame, FRAME } from '../src/executor/protocol.js';
 import { EXECUTOR, Run } from '../test/native/harness.js';
 import { spread } from '../src/base/spare-dirs.js';
 import { readLoadKib } from '../test/helpers/elf.js';
@@ -118,23 +118,11 @@ export async function measureRecord({ floor, sizes, dir }: Bench): Promise<reado
       { argv: [floor.program, 'crash', stamps], path: floor.program, gate: true },
       runs,
     ).started();
-    const client = await run.client();
     // The last that it says is the answer to the WAIT; then it leaves.
-    let toldNs = 0n;
-    client.socket.on('data', () => {
-      toldNs = process.hrtime.bigint();
-    });
-    // It may leave with something of ours unread, which the kernel tells as a reset.
-    client.socket.on('error', () => undefined);
-    const left = new Promise<void>((resolve) => {
-      client.socket.once('close', () => {
-        resolve();
-      });
-    });
-    client.send(FRAME.go);
-    client.send(FRAME.wait);
-    await left;
-    if (toldNs === 0n) toldNs = process.hrtime.bigint();
+    const asked = [FRAME.go, FRAME.wait].map((type, place) =>
+      encodeFrame({ type, request: place + 1, fields: [] }),
+    );
+    const toldNs = await floor.lastAnswerNs(run.dir, Buffer.concat(asked));
     tookMs.push(Number(toldNs - (readEnd(stamps) ?? 0n)) / 1e6);
   }
   const floorMs = floor.measureRecords(sizes.records);

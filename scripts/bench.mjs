@@ -1,4 +1,4 @@
-// Owns `npm run bench`: prepares the clone and runs bench/main.ts. package.json starts it without threads that collect garbage:
+// Owns `npm run bench`: prepares the clone and runs bench/main.ts. package.json starts it without threads beside it that compile or collect garbage:
 // they would take a CPU from what is measured.
 import { prepareOrExit } from './prepare.mjs';
 
