@@ -128,8 +128,6 @@ int attributes_set(struct child *c, enum stage *ret_stage) {
 	struct sched_param normal = { 0 };
 	if (sched_getscheduler(0) != SCHED_OTHER)
 		(void) sched_setscheduler(0, SCHED_OTHER, &normal);
-	/* A short one is for its executor. */
-	set_slice(SLICE_USUAL);
 	*ret_stage = STAGE_NICE;
 	int r = set_nice(spec->nice);
 	if (r < 0)

@@ -170,6 +170,8 @@ static int ripen(struct child *c, enum stage *ret_stage) {
 /* The last steps. Returns only with a fault. */
 static int finish(struct child *c, const struct identity *id, enum stage *ret_stage) {
 	const struct spec *spec = &c->x->spec;
+	/* That of its executor, which it had until now, is not for a task. */
+	set_slice(SLICE_USUAL);
 	*ret_stage = STAGE_SESSION;
 	int r = spec->tty_columns > 0 ? take_terminal() : setsid() < 0 ? -errno : 0;
 	if (r < 0)
