@@ -170,6 +170,7 @@ export class SqliteRecords implements Records {
   }
 
   trimRuns(allocId: string, task: string, runsPerTask: number): void {
+    // All of them: it is rare, and what is still there is read again.
     this.#runOwners.clear();
     const ended = 'alloc_id = :allocId AND task = :task AND outcome IS NOT NULL';
     this.#sql.run(

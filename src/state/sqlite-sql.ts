@@ -80,8 +80,9 @@ export class Sql {
 
   /**
    * Inserts a row, or replaces the columns of the one with the same `keys`, which are those of the table.
-   * @param settled columns that rarely change under the same keys: an index is written whenever a column of it is replaced,
-   *   also by the same
+   * For one table `keys` and `settled` are always the same.
+   * @param settled TEXT or INTEGER columns that rarely change under the same keys: an index is written whenever a column of it
+   *   is replaced, also by the same
    */
   put(
     table: string,

@@ -276,6 +276,32 @@ for (const [kind, make] of Object.entries(STORES)) {
       assert.deepEqual(attempts, [2, 5, 6, 7]);
     });
 
+    it('a run is of one task for as long as it is there, and no longer', async () => {
+      const outcome = { kind: 'start_failed', error: '', atMs: 1 } as const;
+      const { store } = stock.take({ runsPerTask: 32 });
+      await store.commit([...GROUND, putAlloc({ id: 'b2' }), putTask({ allocId: 'b2' })]);
+      const commits = Array.from({ length: 34 }, (_, at) => [
+        putRun({ runId: `r${at + 1}`, attempt: at + 1, outcome }),
+      ]);
+      // All in one transaction. The first of them is trimmed by the last.
+      await Promise.all(
+        [...commits, [putRun({ runId: 'r1', allocId: 'b2' })]].map((commit) => store.commit(commit)),
+      );
+      assert.equal(store.getRun('r1')?.allocId, 'b2');
+      await assert.rejects(store.commit([putRun({ runId: 'r34', allocId: 'b2' })]), /r34 belongs to task a1/);
+    });
+
+    it("a run of an alloc that is gone is nobody's", async () => {
+      const { store } = stock.take();
+      await store.commit([...GROUND, putAlloc({ id: 'b2' }), putTask({ allocId: 'b2' })]);
+      await Promise.all([
+        store.commit([putRun({ runId: 'r1' })]),
+        store.commit([{ kind: 'delete_alloc', allocId: 'a1' }]),
+        store.commit([putRun({ runId: 'r1', allocId: 'b2' })]),
+      ]);
+      assert.equal(store.getRun('r1')?.allocId, 'b2');
+    });
+
     it('is not changed by what callers do to the records they gave', async () => {
       const { store } = stock.take();
       const meta = { a: '1' };
