@@ -12,9 +12,10 @@
  *   floor burst N FILE          N times `wait FILE` at once; prints the time to the last start, and ends them
  *   floor shim-burst N OUT FILE the same with a shim a task, each with a file of its own
  *   floor stop N FILE           N times: starts `wait FILE`, and prints the time from SIGINT to its being reaped
- *   floor record N DIR FILE     N times: `crash FILE`, then a record made durable in DIR (temp, fsync, rename, fsync of the
+ *   floor record N DIR FILE     N times: `crash FILE`, then a record made durable in DIR (temp, rename, fsync of it and of the
  *                               directory); prints the time from the end that was stamped to that
- *   floor ask DIR               sends its standard input to the socket `sock` in DIR; prints when the last of the answers came
+ *   floor ask N DIR             sends its standard input to the socket `sock` in DIR; prints when the last of N answers came, each of them
+ *                               its length in 4 bytes, and so many more
  *   floor date N RECORD         N times: a record, then `/bin/date +%s%N`; prints the time to what that says
  *   floor shim                  starts a sleeping child and waits for it in epoll: the least that can supervise
  */
@@ -199,24 +200,27 @@ static void measure_stops(int count, char *file) {
 }
 
 static void measure_records(int count, const char *dir, char *file) {
+	static char text[4096];
 	char *const argv[] = { "floor", "crash", file, NULL };
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || chdir(dir) < 0)
 		die(dir);
 	for (int i = 0; i < count; i++) {
 		await(spawn(argv));
-		(void) unlink("exit.tmp");
-		record("exit.tmp");
-		if (rename("exit.tmp", "exit") < 0 || fsync(fd) < 0)
+		int record = open("exit.tmp", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		if (record < 0 || write(record, text, sizeof text) != (ssize_t) sizeof text || rename("exit.tmp", "exit") < 0 ||
+		    fsync(record) < 0 || fsync(fd) < 0)
 			die("exit");
 		printf("%" PRId64 "\n", now_ns() - last_stamp(file));
+		(void) close(record);
+		(void) unlink("exit");
 	}
 }
 
-static void ask(const char *dir) {
+static void ask(int count, const char *dir) {
 	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "sock" };
-	char buf[65536];
-	int64_t last = 0;
+	static char buf[1 << 20];
+	size_t len = 0, end = 0;
 	ssize_t n;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (chdir(dir) < 0 || fd < 0 || connect(fd, (struct sockaddr *) &address, sizeof address) < 0)
@@ -225,10 +229,18 @@ static void ask(const char *dir) {
 		if (write(fd, buf, (size_t) n) != n)
 			die(dir);
 	}
-	/* It may leave with something of ours unread, which the kernel tells as a reset. */
-	while ((n = read(fd, buf, sizeof buf)) > 0)
-		last = now_ns();
-	printf("%" PRId64 "\n", last);
+	while (count > 0 && (n = read(fd, buf + len, sizeof buf - len)) > 0) {
+		int64_t now = now_ns();
+		uint32_t size;
+		len += (size_t) n;
+		while (len >= end + sizeof size && (memcpy(&size, buf + end, sizeof size), len >= end + sizeof size + size)) {
+			end += sizeof size + size;
+			if (--count == 0)
+				printf("%" PRId64 "\n", now);
+		}
+	}
+	if (count > 0)
+		die("an answer did not come");
 }
 
 static void measure_dates(int count, const char *record_path) {
@@ -318,8 +330,8 @@ int main(int argc, char **argv) {
 		measure_stops(atoi(argv[2]), argv[3]);
 	} else if (argc == 5 && !strcmp(what, "record")) {
 		measure_records(atoi(argv[2]), argv[3], argv[4]);
-	} else if (argc == 3 && !strcmp(what, "ask")) {
-		ask(argv[2]);
+	} else if (argc == 4 && !strcmp(what, "ask")) {
+		ask(atoi(argv[2]), argv[3]);
 	} else if (argc == 4 && !strcmp(what, "date")) {
 		measure_dates(atoi(argv[2]), argv[3]);
 	} else if (argc == 2 && !strcmp(what, "shim")) {

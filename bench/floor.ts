@@ -93,13 +93,18 @@ export class Floor {
   }
 
   /**
-   * Sends `frames` to the executor of the run in `dir`. @returns CLOCK_MONOTONIC in nanoseconds of the last answer before it leaves
+   * Sends frames to the executor of the run in `dir`.
+   * @returns CLOCK_MONOTONIC in nanoseconds of the answer to the last of them. @throws Error when one of them is not answered
    */
-  async lastAnswerNs(dir: string, frames: Buffer): Promise<bigint> {
-    const child = spawn(this.program, ['ask', dir], { stdio: ['pipe', 'pipe', 'inherit'] });
-    child.stdin.end(frames);
-    const [line] = (await once(child.stdout, 'data')) as [Buffer];
-    return BigInt(line.toString().trim());
+  async lastAnswerNs(dir: string, frames: readonly Buffer[]): Promise<bigint> {
+    const stdio = ['pipe', 'pipe', 'inherit'] as const;
+    const child = spawn(this.program, ['ask', String(frames.length), dir], { stdio: [...stdio] });
+    child.stdin.end(Buffer.concat(frames));
+    const said: Buffer[] = [];
+    child.stdout.on('data', (chunk: Buffer) => said.push(chunk));
+    await once(child, 'close');
+    if (child.exitCode !== 0) throw new Error(`no answer from the executor in ${dir}`);
+    return BigInt(Buffer.concat(said).toString().trim());
   }
 
   /** A parent with one sleeping child. The caller ends both. */

@@ -118,11 +118,10 @@ export async function measureRecord({ floor, sizes, dir }: Bench): Promise<reado
       { argv: [floor.program, 'crash', stamps], path: floor.program, gate: true },
       runs,
     ).started();
-    // The last that it says is the answer to the WAIT; then it leaves.
     const asked = [FRAME.go, FRAME.wait].map((type, place) =>
       encodeFrame({ type, request: place + 1, fields: [] }),
     );
-    const toldNs = await floor.lastAnswerNs(run.dir, Buffer.concat(asked));
+    const toldNs = await floor.lastAnswerNs(run.dir, asked);
     tookMs.push(Number(toldNs - (readEnd(stamps) ?? 0n)) / 1e6);
   }
   const floorMs = floor.measureRecords(sizes.records);

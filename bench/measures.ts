@@ -108,7 +108,7 @@ export async function measureMemory({ agent, floor, sizes }: Bench): Promise<rea
       holdfast,
       floor: quantile(pss, 0.5),
       unit: 'KiB',
-      against: 'sleeping parent with epoll in C (PSS)',
+      against: 'sleeping parent in C, linked dynamically',
       isRate: false,
     },
   ];

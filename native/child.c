@@ -170,8 +170,6 @@ static int ripen(struct child *c, enum stage *ret_stage) {
 /* The last steps. Returns only with a fault. */
 static int finish(struct child *c, const struct identity *id, enum stage *ret_stage) {
 	const struct spec *spec = &c->x->spec;
-	/* That of its executor, which it had until now, is not for a task. */
-	set_slice(SLICE_USUAL);
 	*ret_stage = STAGE_SESSION;
 	int r = spec->tty_columns > 0 ? take_terminal() : setsid() < 0 ? -errno : 0;
 	if (r < 0)
@@ -181,6 +179,8 @@ static int finish(struct child *c, const struct identity *id, enum stage *ret_st
 		(void) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 		r = take_attributes(c, ret_stage);
 	}
+	/* That of its executor, which it had until now, is not for a task. */
+	set_slice(SLICE_USUAL);
 	if (r == 0)
 		r = privileges_take(c, id, ret_stage);
 	if (r < 0)

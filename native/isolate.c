@@ -173,6 +173,8 @@ _Noreturn void init_main(struct child *c, const struct identity *id, int built) 
 	if (n != 1)
 		_exit(125); /* The executor died, or the start failed: there is no task. */
 	(void) close(GATE_FD);
+	/* It has as much to do as the task makes for it, and is in its cgroup. */
+	set_slice(SLICE_USUAL);
 	reap_for_ever();
 }
 

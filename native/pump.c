@@ -265,6 +265,8 @@ void *writer_main(void *executor) {
 	static const struct timespec quiet = { .tv_sec = QUIET_SEC };
 	struct executor *x = executor;
 	sigset_t waiting;
+	/* There is as much to do here as the task makes. */
+	set_slice(SLICE_USUAL);
 	if (!x->adopted)
 		writer_wakes(x);
 	/* The main thread makes its socket under a mask that is not for our files. */

@@ -18,6 +18,7 @@
 
 /* Of most disks. On one of larger ones a record is written as any other file. */
 #define SECTOR 512U
+#define RECORD_FLAGS (O_RDWR | O_CLOEXEC | O_NOFOLLOW)
 /* crc32=12345678 and its end. */
 #define CRC_LINE 15U
 /* RENAME_EXCHANGE, where the C library does not know it. */
@@ -276,7 +277,7 @@ static void record_text(const struct executor *x, bool log_complete, struct text
 		add_number(t, "ended_mono_ns", x->leader.ended_mono_ns);
 	}
 	add_evidence(t, x, log_complete);
-	/* So that the length is a multiple of a sector, see write_record(). What is written here is far from the cap. */
+	/* So that the length is a multiple of a sector, see fill_record(). What is written here is far from the cap. */
 	text_add(t, "pad=");
 	for (size_t left = SECTOR - (t->len + 1 + CRC_LINE) % SECTOR; left > 0; left--)
 		text_add(t, " ");
@@ -284,12 +285,8 @@ static void record_text(const struct executor *x, bool log_complete, struct text
 	text_add(t, "crc32=%08x\n", crc32_of(t->at, t->len));
 }
 
-static int open_record(const struct executor *x) {
-	return openat(x->dir, "exit.tmp", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-}
-
 void record_reserve(struct executor *x) {
-	AUTO_FD fd = open_record(x);
+	AUTO_FD fd = openat(x->dir, "exit.tmp", RECORD_FLAGS | O_CREAT, 0600);
 	/* Its size stays as it is: to cut it back later would cost more than the write. */
 	if (fd >= 0)
 		(void) fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, RECORD_CAP);
@@ -297,7 +294,7 @@ void record_reserve(struct executor *x) {
 
 /*
  * Past the page cache where that goes: what the kernel writes out of it into blocks that were reserved is only done when one of its workers
- * has said so, which may have to wait for a CPU for milliseconds. Where it does not go the disk is waited for here.
+ * has said so, which may have to wait for a CPU for milliseconds. Where the kernel does not take it as direct the disk is waited for here.
  */
 static int fill_record(int fd, const struct text *t) {
 	struct stat st;
@@ -316,22 +313,29 @@ static int fill_record(int fd, const struct text *t) {
 /*
  * The name comes before the one wait for the disk: a name that outlives a power cut names what was written before it, as long as file systems
  * keep their own order; where one does not, the checksum says so, and the run counts as one whose end nobody has seen.
+ * A disk that fails after that is given the same bytes again, in the same place: there is no other room for them.
  */
 int record_write(struct executor *x, bool log_complete) {
 	static _Alignas(SECTOR) char buf[RECORD_CAP];
-	struct text t = { .at = buf, .cap = sizeof buf };
-	record_text(x, log_complete, &t);
+	static struct text t;
+	static bool is_named;
+	if (!t.at) {
+		t = (struct text){ .at = buf, .cap = sizeof buf };
+		record_text(x, log_complete, &t);
+	}
 	answer_ends(x, t.at, t.len);
 	struct stat st;
 	if (fstat(x->dir, &st) == 0 && st.st_nlink == 0)
 		return 0; /* The run directory was removed: nobody is left who could read it. */
-	AUTO_FD fd = open_record(x);
+	AUTO_FD fd = openat(x->dir, is_named ? "exit" : "exit.tmp", RECORD_FLAGS | (is_named ? 0 : O_CREAT), 0600);
 	if (fd < 0)
-		return -errno;
+		/* Likewise when it is gone: whoever has found it removes the directory. */
+		return is_named && errno == ENOENT ? 0 : -errno;
 	int r = fill_record(fd, &t);
 	if (r < 0)
 		return r;
-	if (renameat(x->dir, "exit.tmp", x->dir, "exit") < 0 || fsync(fd) < 0 || fsync(x->dir) < 0)
+	if (!is_named && renameat(x->dir, "exit.tmp", x->dir, "exit") < 0)
 		return -errno;
-	return 0;
+	is_named = true;
+	return fsync(fd) < 0 || fsync(x->dir) < 0 ? -errno : 0;
 }

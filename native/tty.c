@@ -239,6 +239,8 @@ _Noreturn void terminal_hold(struct executor *x) {
 	(void) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	(void) prctl(PR_SET_NAME, "holdfast-tty", 0, 0, 0);
 	(void) join_self_procs(x);
+	/* It has as much to do as the task makes for it. */
+	set_slice(SLICE_USUAL);
 	h.master = x->terminal.master;
 	h.signals = set_signals();
 	if (h.signals < 0 || chdir("/") < 0 || fcntl(h.master, F_SETFL, O_RDWR | O_NONBLOCK) < 0 || !wait_for_fifos(x))
