@@ -54,10 +54,10 @@ describe('a row that is put again', () => {
     migrate(db);
     const texts: string[] = [];
     const prepare = db.prepare.bind(db);
-    db.prepare = ((text: string) => {
+    db.prepare = (text: string) => {
       texts.push(text);
       return prepare(text);
-    });
+    };
     const quarantine = new Quarantine(sql, new FakeClock(), silentLogger);
     const records = new SqliteRecords(sql, quarantine);
     const scheduling = new SqliteScheduling(sql, quarantine);
