@@ -372,7 +372,7 @@ describe('what a task inherits', () => {
     }
     await using run = await new Run({ sh: 'exec sleep 1000' }).started();
     assert.equal(readSliceNs(run.executor.pid), SHORT_SLICE_NS);
-    assert.notEqual(readSliceNs(run.workload.pid), SHORT_SLICE_NS);
+    assert.ok(readSliceNs(run.workload.pid) > SHORT_SLICE_NS);
   });
 
   it('G20: a limit that it names is set as it is by a caller that may not raise any', async (test) => {
